@@ -1,0 +1,70 @@
+# Everything a fresh machine needs is Python 3.11 or later, pip and make. `make help` lists the rest.
+
+PYTHON ?= python3
+ARGS   ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP   := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help demo test check bench sweep lock clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+	@echo
+	@echo "PYTHON=/path/to/python3 chooses the interpreter, ARGS='...' is passed on."
+
+demo: $(READY) ## real processes on this machine, one killed, judged with Spark
+	@$(BIN)/ordercast demo $(ARGS)
+
+test: $(READY) ## the whole test suite on two cores
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: $(READY) ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## speed on this machine, written as JSON
+	@$(BIN)/python -m bench $(ARGS)
+
+sweep: $(READY) ## many simulated runs over many seeds, every trace judged
+	@$(BIN)/python -m sweep $(ARGS)
+
+# Only `make lock` changes which versions are used. It records names and versions, never an address.
+lock: ## pin the newest versions that pyproject.toml allows
+	rm -rf .lock-venv
+	$(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/pip install '.[pipeline,dev]'
+	.lock-venv/bin/pip freeze --exclude ordercast > .lock-venv/frozen
+	@if grep -v '^[A-Za-z0-9._-]*==[A-Za-z0-9.+!]*$$' .lock-venv/frozen; then \
+	    echo "not a plain name==version: nothing was changed" >&2; exit 1; fi
+	{ sed -n '/^#/p' requirements.lock; cat .lock-venv/frozen; } > .lock-venv/requirements.lock
+	mv .lock-venv/requirements.lock requirements.lock
+	rm -rf .lock-venv
+
+clean: ## remove caches and outputs; the environment .venv stays
+	rm -rf build dist out spark-warehouse metastore_db derby.log .lock-venv
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made once, and again only when the lock or pyproject.toml changes.
+# Some systems split off the module ensurepip; there the system's own pip fills the environment.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "ordercast needs Python 3.11 or later; '$(PYTHON)' says: $$($(PYTHON) --version 2>&1)"; \
+	    echo "name a newer one, for example: make $(MAKECMDGOALS) PYTHON=/usr/bin/python3.12"; \
+	    exit 1; } >&2
+	@echo "Setting up $(VENV), once: a few minutes, most of it for PySpark (about 450 MB)."
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	    $(PYTHON) -m venv $(VENV); \
+	else \
+	    $(PYTHON) -m venv --without-pip $(VENV) && \
+	    $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
+	fi
+	@$(PIP) install --requirement requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
