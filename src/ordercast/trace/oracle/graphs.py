@@ -1,0 +1,44 @@
+"""Searches in a directed graph given as node -> set of next nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import TypeVar
+
+Node = TypeVar("Node")
+
+
+def reachable(start: Node, next_of: Mapping[Node, Set[Node]]) -> set[Node]:
+    """Everything that a path of at least one step leads to; `start` itself if on a cycle."""
+    seen: set[Node] = set()
+    waiting = list(next_of.get(start, ()))
+    while waiting:
+        here = waiting.pop()
+        if here not in seen:
+            seen.add(here)
+            waiting.extend(next_of.get(here, ()))
+    return seen
+
+
+def transitive_closure(next_of: Mapping[Node, Set[Node]]) -> dict[Node, set[Node]]:
+    """node -> everything reachable from it."""
+    return {node: reachable(node, next_of) for node in next_of}
+
+
+def shortest_cycle(next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:
+    """A shortest path from some node back to itself, that node named once; None if acyclic."""
+    cycles = [path for start in next_of if (path := _path_back(start, next_of)) is not None]
+    return min(cycles, key=lambda path: (len(path), str(path))) if cycles else None
+
+
+def _path_back(start: Node, next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:
+    paths = [[start]]
+    seen: set[Node] = set()
+    for path in paths:  # grows while it is read: breadth first
+        for there in sorted(next_of.get(path[-1], ()), key=str):
+            if there == start:
+                return path
+            if there not in seen:
+                seen.add(there)
+                paths.append([*path, there])
+    return None
