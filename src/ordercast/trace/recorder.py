@@ -1,0 +1,365 @@
+"""The recorder: what one process did, written down while it does it.
+
+The runtime and the simulator call it once per *frame* (a run of consecutive messages), at the
+place where the application calls and is handed messages. A call packs one fixed-size record
+into a preallocated buffer and does nothing else.
+
+When records reach the disk. `flush()` hands the buffer to the operating system with one write;
+what was handed over survives `kill -9` of this process. Call it once per turn of the loop,
+*before* the turn's frames go to the sockets: then no process can have received a message whose
+send is not recorded. A full buffer (`buffer_bytes`) flushes itself, so memory is bounded
+whether or not anybody calls `flush()`. There is no fsync: a power cut may cut more.
+
+When the disk fails. Nothing is raised into the messaging path. The records in the buffer are
+dropped and counted; the next write that succeeds begins with a `lost` record in their place.
+
+Segments are rotated by age and size, at a flush. They are sealed to Parquet at `close()`, within
+`seal_seconds`, or by `seal_directory` from another process; never while messages flow.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ordercast.errors import UsageError
+from ordercast.trace.layout import run_folder, sealed_path, segment_path
+from ordercast.trace.schema import STATISTICAL_KINDS
+from ordercast.trace.seal import seal_segments
+from ordercast.trace.segments import (
+    FINISHED,
+    KIND_CODES,
+    NONE,
+    RECORD,
+    Declaration,
+    Head,
+    encode_block,
+    encode_head,
+)
+
+_GROUP, _SEND, _DELIVER, _VIEW = (KIND_CODES[k] for k in ("group", "send", "deliver", "view"))
+_JOIN, _LEAVE, _CRASH = (KIND_CODES[k] for k in ("join", "leave", "crash"))
+_END, _LOST = (KIND_CODES[k] for k in ("end", "lost"))
+_RECORD_BYTES = RECORD.size
+_pack = RECORD.pack_into
+
+
+class Recorder:
+    """Appends the log of one process to segment files. Not for use from several threads."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        run: str,
+        process: str,
+        segment_seconds: float = 1.0,
+        segment_bytes: int = 4 * 1024 * 1024,
+        buffer_bytes: int = 64 * 1024,
+        seal: bool = True,
+        seal_seconds: float = 2.0,
+        hold_open: bool = True,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """Start the log of `process` (with incarnation, "alice#2") under `directory`.
+
+        `hold_open=False` opens the file for each flush: for a simulator with more processes
+        than this one may have open files. The log must be new: `UsageError` otherwise.
+        """
+        if not run or not process:
+            raise ValueError("a recorder needs a run and a process, both not empty")
+        self._folder = run_folder(Path(directory), run)
+        first = segment_path(self._folder, process, 1)
+        if first.exists() or sealed_path(first).exists():
+            raise UsageError(
+                f"{self._folder} has a log of {process!r} already: "
+                "take another run name, another incarnation or another directory"
+            )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._run = run
+        self._process = process
+        self._segment_ns = segment_seconds * 1e9
+        self._segment_limit = segment_bytes
+        self._seal = seal
+        self._seal_seconds = seal_seconds
+        self._hold_open = hold_open
+        self._clock_ns = clock_ns
+
+        self._capacity = max(2, buffer_bytes // _RECORD_BYTES) * _RECORD_BYTES
+        self._buffer = bytearray(self._capacity)
+        self._used = 0  # bytes of the buffer that are records
+        self._full = self._capacity  # at this fill the next call flushes first; 0 = at once
+        self._index = 1  # of the next row of this log
+        self._views: dict[str, int] = {}  # current view per group
+
+        self._segment = 1  # number of the segment being written
+        self._file: int | None = None  # its descriptor, while it is open
+        self._written = 0  # its bytes so far
+        self._started_ns = 0  # when its first block was written
+        self._names: dict[str, int] = {}  # numbers of the names defined in it
+        self._groups: dict[str, tuple[int, int]] = {}  # per group: its name's number, its view
+        self._new_names: list[str] = []  # defined since the last flush ...
+        self._new_names_bytes = 0  # ... and their size
+        self._missing = 0  # records dropped since the last successful write
+
+        self._records_total = 0
+        self._bytes_total = 0
+        self._lost_total = 0
+        self._broken = False  # a torn block could not be removed: nothing may follow it
+        self._closed = False
+
+    def send(self, group: str, first: int, count: int, size: int, now_ns: int) -> None:
+        """This process multicast messages first..first+count-1 of its own, `size` bytes in all."""
+        if self._used >= self._full:
+            self._make_room()
+        number, view = self._groups.get(group) or self._enter(group)
+        at = self._used
+        _pack(
+            self._buffer, at, _SEND, number, 0, 0, count, size, 0,
+            first, self._index, now_ns, NONE, view,
+        )  # fmt: skip
+        self._index += count
+        self._used = at + _RECORD_BYTES
+
+    def deliver(
+        self, group: str, sender: str, first: int, count: int, seq: int, overhead: int, now_ns: int
+    ) -> None:
+        """Messages first..first+count-1 of `sender` were handed to the application.
+
+        `seq` is the sequencer's number of the frame (-1: none), `overhead` its header bytes.
+        """
+        if self._used >= self._full:
+            self._make_room()
+        number, view = self._groups.get(group) or self._enter(group)
+        sender_number = self._names.get(sender) or self._define(sender)
+        at = self._used
+        _pack(
+            self._buffer, at, _DELIVER, number, sender_number, 0, count, 0, overhead,
+            first, self._index, now_ns, seq, view,
+        )  # fmt: skip
+        self._index += count
+        self._used = at + _RECORD_BYTES
+
+    def group(
+        self, group: str, members: Sequence[str], *, order: str, protocol: str, scope: str
+    ) -> None:
+        """Declare a group: who is in it from the start, and what was promised."""
+        text = msgspec.json.encode(Declaration(tuple(members), order, protocol, scope)).decode()
+        self._append(_GROUP, group, text=text, rows=0)
+
+    def join(self, group: str) -> None:
+        """This process became a member."""
+        self._append(_JOIN, group)
+
+    def leave(self, group: str) -> None:
+        """This process stopped being a member."""
+        self._append(_LEAVE, group)
+        self._views.pop(group, None)
+        self._groups.pop(group, None)
+
+    def view(self, group: str, number: int, members: Sequence[str]) -> None:
+        """This process installed view `number`; later records of the group carry that number."""
+        self._views[group] = number
+        self._groups.pop(group, None)
+        self._append(_VIEW, group, text=msgspec.json.encode(list(members)).decode())
+
+    def protocol_event(
+        self, kind: str, group: str, sender: str, first: int, count: int, note: str = ""
+    ) -> None:
+        """Something below the application, for statistics: receive, hold, retransmit, nack, ...
+
+        With `count` 0 it is about no message in particular.
+        """
+        assert kind in STATISTICAL_KINDS, kind
+        self._append(
+            KIND_CODES[kind], group, sender, text=note, first=first, count=count,
+            rows=max(count, 1),
+        )  # fmt: skip
+
+    def crash_of(self, process: str) -> None:
+        """This process saw `process` die. A reader makes it the last event of *that* log.
+
+        Nothing comes of it if that log has an `end` of its own (see `read.settle_crashes`).
+        """
+        self._append(_CRASH, "", process, rows=0)
+
+    def lost(self, count: int) -> None:
+        """`count` records are missing here: dropped before they reached this recorder."""
+        self._append(_LOST, "", first=count)
+        self._lost_total += count
+
+    def end(self) -> None:
+        """The log is complete: idle and drained, nothing more would have been delivered."""
+        self._append(_END, "")
+
+    def flush(self) -> None:
+        """Hand all records to the operating system, and rotate the segment if it is due."""
+        if not self._used or self._closed:
+            return
+        now_ns = self._clock_ns()
+        if self._write(encode_block(memoryview(self._buffer)[: self._used], self._new_names)):
+            self._started_ns = self._started_ns or now_ns
+            self._records_total += self._used // _RECORD_BYTES
+            self._used = 0
+            self._missing = 0
+            self._new_names.clear()
+            self._rotate_if_due(now_ns)
+        else:
+            self._drop(now_ns)
+        self._new_names_bytes = 0
+        self._full = self._capacity
+
+    def close(self) -> None:
+        """Flush, finish the segment and, if asked to, seal what can be sealed in time."""
+        if self._closed:
+            return
+        self._stop()
+        if self._seal and not self._broken:
+            paths = [self._path(number) for number in range(1, self._segment + 1)]
+            seal_segments(paths, seconds=self._seal_seconds)
+
+    def abort(self) -> None:
+        """Keep what was recorded and stop, as a crash would: no `end`, nothing sealed."""
+        if not self._closed:
+            self._stop()
+
+    def stats(self) -> dict[str, int]:
+        """Counts so far, and how full the buffer is of how much."""
+        return {
+            "records": self._records_total + self._used // _RECORD_BYTES,
+            "bytes": self._bytes_total,
+            "segments": self._segment - (self._written == 0),
+            "lost": self._lost_total,
+            "buffered": self._used,
+            "buffered_limit": self._capacity,
+        }
+
+    def _append(
+        self,
+        kind: int,
+        group: str,
+        sender: str = "",
+        *,
+        text: str = "",
+        first: int = 0,
+        count: int = 1,
+        rows: int = 1,
+    ) -> None:
+        """Any record but the two frequent ones; it takes `rows` indexes of this log."""
+        if self._used >= self._full:
+            self._make_room()
+        number, view = (self._groups.get(group) or self._enter(group)) if group else (0, NONE)
+        sender_number = (self._names.get(sender) or self._define(sender)) if sender else 0
+        text_number = (self._names.get(text) or self._define(text)) if text else 0
+        _pack(
+            self._buffer, self._used, kind, number, sender_number, text_number, count, 0, 0,
+            first, self._index, self._clock_ns(), NONE, view,
+        )  # fmt: skip
+        self._index += rows
+        self._used += _RECORD_BYTES
+
+    def _enter(self, group: str) -> tuple[int, int]:
+        """Number and view of a group at its first use in this segment or view."""
+        number = self._names.get(group) or self._define(group)
+        entry = self._groups[group] = (number, self._views.get(group, NONE))
+        return entry
+
+    def _define(self, name: str) -> int:
+        """Give `name` a number in this segment."""
+        number = self._names[name] = len(self._names) + 1
+        self._new_names.append(name.encode("utf-8", "replace").decode())
+        self._new_names_bytes += len(name)
+        if self._new_names_bytes > self._capacity:
+            self._full = 0
+        return number
+
+    def _make_room(self) -> None:
+        """The buffer is full: write it out. Once closed, there is nowhere to write to."""
+        if self._closed:
+            self._lost_total += 1
+            self._used = 0
+            self._forget_names(0)
+        else:
+            self.flush()
+
+    def _drop(self, now_ns: int) -> None:
+        """Writing failed: the buffer now holds only the note that its records are missing."""
+        dropped = self._used // _RECORD_BYTES - (self._missing > 0)
+        self._missing += dropped
+        self._lost_total += dropped
+        self._forget_names(len(self._names) - len(self._new_names))
+        _pack(
+            self._buffer, 0, _LOST, 0, 0, 0, 1, 0, 0, self._missing, self._index, now_ns, NONE, NONE
+        )
+        self._index += 1
+        self._used = _RECORD_BYTES
+
+    def _forget_names(self, known: int) -> None:
+        """Names beyond the first `known` never reached the segment."""
+        self._names = {name: number for name, number in self._names.items() if number <= known}
+        self._new_names.clear()
+        self._groups.clear()
+
+    def _rotate_if_due(self, now_ns: int) -> None:
+        young = now_ns - self._started_ns < self._segment_ns
+        if (young and self._written < self._segment_limit) or not self._write(FINISHED):
+            return  # a segment that cannot be finished is not left: it grows
+        self._close_file()
+        self._segment += 1
+        self._written = 0
+        self._started_ns = 0
+        self._forget_names(0)
+
+    def _stop(self) -> None:
+        self.flush()
+        if self._written:
+            self._write(FINISHED)
+        self._close_file()
+        self._closed = True
+        self._full = 0  # every later call takes the slow path, which only counts it
+
+    def _path(self, number: int) -> Path:
+        return segment_path(self._folder, self._process, number)
+
+    def _write(self, block: bytes) -> bool:
+        """Append to the segment file, all or nothing. False if that failed."""
+        if self._broken:
+            return False
+        if not self._written:
+            block = encode_head(Head(self._run, self._process, self._segment)) + block
+        done = 0
+        try:
+            if self._file is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                self._file = os.open(self._path(self._segment), flags, 0o644)
+            while done < len(block):
+                done += os.write(self._file, block[done:] if done else block)
+        except OSError:
+            self._undo(done)
+            return False
+        self._written += len(block)
+        self._bytes_total += len(block)
+        if not self._hold_open:
+            self._close_file()
+        return True
+
+    def _undo(self, done: int) -> None:
+        """Remove the first part of a block that did not fit."""
+        if not done:
+            return
+        assert self._file is not None
+        try:
+            os.ftruncate(self._file, self._written)
+        except OSError:
+            self._broken = True
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # some file systems report a full disk only here
+                os.close(self._file)
+            self._file = None
