@@ -5,6 +5,6 @@ that every faster judge is compared with, so it shares no code with any of them.
 Where a definition left room, `docs/decisions/0003-trace-definitions.md` says what was chosen.
 """
 
-from ordercast.trace.oracle.judge import judge, judge_runs, verdicts
+from ordercast.trace.oracle.judge import judge, judge_runs, unspecified, verdicts
 
-__all__ = ["judge", "judge_runs", "verdicts"]
+__all__ = ["judge", "judge_runs", "unspecified", "verdicts"]

@@ -65,6 +65,23 @@ def _acyclic(run: Run, found: Findings) -> None:
                        cycle=events)  # fmt: skip
 
 
+def unspecified(run: Run) -> bool:
+    """wellformed is violated in a way that leaves the other verdicts without a meaning.
+
+    One message sent by two processes, both `crash` and `end` in one log, or equal indexes.
+    """
+    senders: dict[str | None, set[str]] = {}
+    for process, log in run.logs.items():
+        for event in log:
+            if event.kind == "send":
+                senders.setdefault(event.message, set()).add(process)
+    return (
+        any(len(processes) > 1 for processes in senders.values())
+        or any(run.has(p, "crash") and run.has(p, "end") for p in run.logs)
+        or any(len({e.index for e in log}) < len(log) for log in run.logs.values())
+    )
+
+
 def no_duplication(run: Run) -> Judgement:
     """No process delivers a message twice."""
     found = Findings("no_duplication")

@@ -75,6 +75,11 @@ def verdicts(events: Sequence[Event], *, quiescent: bool = False) -> dict[str, s
     return {name: found.verdict for name, found in judge(events, quiescent=quiescent).items()}
 
 
+def unspecified(events: Sequence[Event]) -> bool:
+    """Whether this run is so ill-formed that only its `wellformed` verdict means anything."""
+    return integrity.unspecified(Run(events))
+
+
 def _judge_one(name: str, run: Run) -> Judgement:
     if not NEEDS.get(name.split(".")[0], set()) <= run.kinds:
         return Judgement("n/a")
