@@ -207,6 +207,11 @@ def table_events(table: Table) -> list[Event]:
     return [Event(**dict(zip(COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
+def joined(tables: Sequence[Table]) -> Table:
+    """One table of all rows."""
+    return pa.concat_tables([TABLE_SCHEMA.empty_table(), *tables])
+
+
 def write_table(table: Table, path: Path) -> None:
     """Write Parquet: message ids are nearly all different, so they get no dictionary."""
     repeated = [name for name in COLUMNS if _TYPES[name] == _NAME]

@@ -1,0 +1,135 @@
+"""Parquet traces, ours or foreign, as tables with the columns of TABLE_SCHEMA.
+
+The same rules as for rows (see rows.py), checked by column. The line named in a refusal is the
+number of the row, from 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ordercast.errors import TraceError
+from ordercast.trace.layout import run_of_folder
+from ordercast.trace.rows import NEEDED_COLUMNS, Row, require_columns
+from ordercast.trace.schema import COLUMNS, KINDS
+from ordercast.trace.tables import TABLE_SCHEMA, Column, Table
+
+
+def parquet_table(path: Path) -> Table:
+    """Read one file. Columns that the schema does not know are not even read."""
+    try:
+        with pq.ParquetFile(path) as file:
+            present = file.schema_arrow.names
+            require_columns(present, path, None)
+            raw = file.read(columns=[name for name in COLUMNS if name in present])
+    except (pa.ArrowException, OSError) as reason:
+        if isinstance(reason, FileNotFoundError):
+            raise
+        raise TraceError(path, None, None, f"not readable as Parquet: {reason}") from reason
+    columns = {name: _column(raw, name, path) for name in COLUMNS}
+    kinds = pc.cast(columns["kind"], pa.string())
+    _check_kinds(kinds, path)
+    _check_needed(kinds, columns, path)
+    _disown_declarations(kinds, columns)
+    columns["run"] = _filled(columns["run"], run_of_folder(path.parent))
+    return pa.table([columns[name] for name in COLUMNS], schema=TABLE_SCHEMA)
+
+
+def _column(raw: Table, name: str, path: Path) -> Column:
+    """The column with the type it must have; "" counts as absent."""
+    wanted = TABLE_SCHEMA.field(name).type
+    if name not in raw.column_names or pa.types.is_null(raw[name].type):
+        return pa.chunked_array([pa.nulls(len(raw), wanted)])
+    column = raw[name]
+    if pa.types.is_integer(wanted):
+        return _integers(column, name, path)
+    if pa.types.is_list(wanted) and not _is_text(column.type):
+        return _lists(column, name, path)
+    if not _is_text(column.type):
+        raise TraceError(path, None, name, f"must be a string column, not {column.type}")
+    if pa.types.is_list(wanted):
+        texts = column.to_pylist()
+        rows = (Row({name: text}, path, line) for line, text in enumerate(texts, start=1))
+        return pa.chunked_array([pa.array([row.names(name) for row in rows], wanted)])
+    return _encoded(_without_empty(column), wanted)
+
+
+def _integers(column: Column, name: str, path: Path) -> Column:
+    if name == "time" and pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("ns", column.type.tz))
+        return pc.cast(column, pa.int64())
+    if not pa.types.is_integer(column.type):
+        raise TraceError(path, None, name, f"must be an integer column, not {column.type}")
+    return pc.cast(column, pa.int64())
+
+
+def _lists(column: Column, name: str, path: Path) -> Column:
+    lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if not lists or not _is_text(column.type.value_type):
+        raise TraceError(path, None, name, f"must be a list of strings, not {column.type}")
+    return pc.cast(column, pa.list_(pa.string()))
+
+
+def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _without_empty(column: Column) -> Column:
+    if pa.types.is_dictionary(column.type):
+        if not any("" in chunk.dictionary.to_pylist() for chunk in column.chunks):
+            return column
+        column = pc.cast(column, column.type.value_type)
+    empty = pc.equal(column, "")
+    return (
+        pc.if_else(empty, pa.scalar(None, column.type), column) if pc.any(empty).as_py() else column
+    )
+
+
+def _encoded(column: Column, wanted: Any) -> Column:
+    if column.type == wanted:
+        return column
+    column = pc.cast(column, pa.string())
+    return column.dictionary_encode() if pa.types.is_dictionary(wanted) else column
+
+
+def _filled(column: Column, run: str) -> Column:
+    """`run` where the rows name none."""
+    if not column.null_count:
+        return column
+    return _encoded(pc.fill_null(pc.cast(column, pa.string()), run), column.type)
+
+
+def _check_kinds(kinds: Column, path: Path) -> None:
+    row = pc.index(pc.is_in(kinds, pa.array(KINDS)), False).as_py()
+    if row >= 0:
+        Row({"kind": kinds[row].as_py()}, path, row + 1).kind()  # raises, saying what is wrong
+
+
+def _check_needed(kinds: Column, columns: dict[str, Column], path: Path) -> None:
+    own = pc.not_equal(kinds, "group")
+    needed = [(own, name) for name in ("process", "index")] + [
+        (pc.equal(kinds, kind), name) for kind, names in NEEDED_COLUMNS.items() for name in names
+    ]
+    for rows, name in needed:
+        row = pc.index(pc.and_(rows, pc.is_null(columns[name])), True).as_py()
+        if row >= 0:
+            reason = f"missing; a row of kind {kinds[row].as_py()!r} needs it"
+            raise TraceError(path, row + 1, name, reason)
+
+
+def _disown_declarations(kinds: Column, columns: dict[str, Column]) -> None:
+    """A `group` row belongs to nobody's log."""
+    declared = pc.equal(kinds, "group")
+    for name in ("process", "index"):
+        column = columns[name]
+        if pc.any(pc.and_(declared, pc.is_valid(column))).as_py():
+            plain = pc.cast(column, pa.string()) if name == "process" else column
+            bare = pc.if_else(declared, pa.scalar(None, plain.type), plain)
+            columns[name] = _encoded(bare, column.type)
