@@ -1,0 +1,1 @@
+"""Carriers of frames between processes."""

@@ -1,0 +1,247 @@
+"""One TCP connection: the opening, then frames both ways.
+
+The side that connects sends its Hello at once. The side that accepts answers with its own Hello
+or with a Refuse, and nothing else is sent before. So the refusal is the last thing on the wire
+and never meets frames on their way, and a stranger learns nothing about the cluster.
+
+All frames of one turn of the event loop leave in one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from ordercast.errors import FrameError, PeerError
+from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
+from ordercast.wire.control import Hello, Refuse, objection
+from ordercast.wire.frame import Splitter
+from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening
+
+
+class Connection(asyncio.Protocol):
+    """One peer. Made by `listen` and `connect` of `ordercast.transport.tcp`."""
+
+    def __init__(
+        self,
+        mine: Hello,
+        handler: ConnectionHandler,
+        limits: Limits,
+        counters: Counters,
+        strangers: set[Connection] | None = None,
+    ) -> None:
+        self.mine = mine
+        self.handler = handler
+        self.limits = limits
+        self.counters = counters
+        self.accepted = strangers is not None
+        self.peer: Address = ("", 0)
+        self.hello: Hello | None = None  # of the peer
+        self.refusal: Refuse | None = None  # said by either side
+        self.fault: PeerError | None = None  # what the peer did wrong
+        self.reason = ""  # why it was closed; empty while it is open
+        self._strangers = strangers  # accepted by the same listener, no Hello yet
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._opening = b""  # of the peer, as far as it came: at most MAX_OPENING bytes
+        self._splitter = Splitter(limits.max_frame)
+        self._queue: list[bytes] = []  # of this turn
+        self._queued_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None  # of the Hello, later of the closing
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+
+    # -- sending --------------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Queue a frame; it leaves at the end of this turn. After `close` it is dropped."""
+        assert len(frame) <= self.limits.max_frame, f"{len(frame)} bytes: the peer would refuse it"
+        if self.reason:
+            return
+        if not self._queue:
+            self._loop.call_soon(self._flush)
+        self._queue.append(frame)
+        self._queued_bytes += len(frame)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that the kernel has not taken yet."""
+        if self._transport is None:
+            return self._queued_bytes
+        return self._queued_bytes + self._transport.get_write_buffer_size()
+
+    def _flush(self) -> None:
+        queue = self._queue
+        if not queue or self._transport is None:
+            return
+        counters = self.counters
+        counters.writes += 1
+        counters.frames_out += len(queue)
+        counters.bytes_out += self._queued_bytes
+        self._queue = []
+        self._queued_bytes = 0
+        self._transport.write(queue[0] if len(queue) == 1 else b"".join(queue))
+        if self._transport.get_write_buffer_size() > self.limits.max_buffered:
+            self.abort(f"the peer does not read: more than {self.limits.max_buffered} bytes wait")
+
+    # -- closing --------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """Send what is queued, then close. The first reason stays."""
+        if self.reason:
+            return
+        self.reason = reason
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+            self._set_deadline(self.limits.close_timeout_s, self._transport.abort)
+
+    def abort(self, reason: str) -> None:
+        """Close at once and drop what is queued."""
+        self.reason = self.reason or reason
+        self._drop_queue()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def refuse(self, reason: str, text: str) -> None:
+        """Inside `on_hello` of an accepted connection: answer with a Refuse instead of a Hello."""
+        assert self.accepted, "only the side that accepts may refuse"
+        self.refusal = Refuse(reason, text)
+        self.counters.refused += 1
+        self._drop_queue()
+        self.send(pack_opening(self.refusal))
+        self.close(f"refused: {text}")
+
+    async def opened(self) -> None:
+        """Wait until the peer has said Hello, or the connection is gone."""
+        await asyncio.shield(self._opened)
+
+    async def closed(self) -> str:
+        """Wait until the connection is gone; the reason."""
+        await asyncio.shield(self._ended)
+        return self.reason
+
+    def _drop_queue(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = 0
+
+    def _set_deadline(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self._loop.call_later(seconds, then)
+
+    # -- what the event loop calls --------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one by behaviour only
+        self._transport.set_write_buffer_limits(self.limits.high_water, self.limits.low_water)
+        host, port = (transport.get_extra_info("peername") or self.peer)[:2]
+        self.peer = (host, port)
+        self._set_deadline(self.limits.hello_timeout_s, self._hello_late)
+        if self._strangers is None:
+            self.send(pack_opening(self.mine))
+        elif len(self._strangers) < self.limits.max_unknown:
+            self._strangers.add(self)
+        else:
+            self.counters.turned_away += 1
+            self.abort(f"more than {self.limits.max_unknown} connections have not said hello")
+
+    def data_received(self, data: bytes) -> None:
+        if self.reason:
+            return
+        self.counters.reads += 1
+        self.counters.bytes_in += len(data)
+        try:
+            if self.hello is None:
+                data = self._open(data)
+            if data and not self.reason:
+                frames = self._splitter.feed(data)
+                if frames:
+                    self.counters.frames_in += len(frames)
+                    self.handler.on_frames(self, frames)
+        except PeerError as fault:
+            self._give_up(fault)
+
+    def pause_writing(self) -> None:
+        self.counters.congested += 1
+        self.handler.on_congested(self)
+
+    def resume_writing(self) -> None:
+        if not self.reason:
+            self.handler.on_writable(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._drop_queue()
+        self._no_longer_strange()
+        self.reason = self.reason or self._ended_by_peer(exc)
+        self._ended.set_result(None)
+        if not self._opened.done():
+            self._opened.set_result(None)
+        if self.accepted or self.hello is not None:
+            self.handler.on_closed(self, self.reason)
+
+    # -- the opening ----------------------------------------------------------------------------
+
+    def _open(self, data: bytes) -> bytes:
+        """Take the peer's opening; what follows it."""
+        kept = len(self._opening)
+        self._opening += data[: MAX_OPENING - kept]
+        found = split_opening(self._opening)
+        if found is None:
+            return b""
+        message, end = found
+        self._opening = b""
+        if isinstance(message, Refuse):
+            self._take_refusal(message)
+        else:
+            self._take_hello(message)
+        return data[end - kept :]
+
+    def _take_hello(self, hello: Hello) -> None:
+        refuse = objection(self.mine, hello)
+        if refuse is not None:
+            if not self.accepted:
+                raise PeerError(f"its hello does not fit, and it did not say so: {refuse.text}")
+            self.refuse(refuse.reason, refuse.text)
+            return
+        self.hello = hello
+        self._no_longer_strange()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self.accepted:
+            self.send(pack_opening(self.mine))
+        self.handler.on_hello(self, hello)
+        if not self.reason:
+            self.counters.opened += 1
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def _take_refusal(self, refuse: Refuse) -> None:
+        if self.accepted:
+            raise FrameError("a Refuse from a side that connects")
+        self.refusal = refuse
+        self.counters.refused += 1
+        self.close(f"refused by the peer: {refuse.text}")
+
+    def _no_longer_strange(self) -> None:
+        if self._strangers is not None:
+            self._strangers.discard(self)
+
+    def _hello_late(self) -> None:
+        self.counters.hello_timeouts += 1
+        self.abort(f"no hello within {self.limits.hello_timeout_s:g} s")
+
+    def _give_up(self, fault: PeerError) -> None:
+        self.fault = fault
+        self.counters.faults += 1
+        self.abort(f"{type(fault).__name__}: {fault}")
+
+    def _ended_by_peer(self, exc: Exception | None) -> str:
+        if exc is not None:
+            return f"the connection broke: {exc}"
+        if self._splitter.pending:
+            return "closed by the peer in the middle of a frame"
+        return "closed by the peer" if self.hello else "closed by the peer before its hello"

@@ -1,0 +1,116 @@
+"""Listening and connecting over TCP. Works on uvloop and on plain asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ordercast.errors import PeerError
+from ordercast.transport.connection import Connection
+from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
+from ordercast.wire.control import Hello
+
+__all__ = [
+    "Address",
+    "Connection",
+    "ConnectionHandler",
+    "Counters",
+    "Limits",
+    "Listener",
+    "connect",
+    "listen",
+    "show_address",
+]
+
+DEFAULT_LIMITS = Limits()
+
+
+def show_address(address: Address) -> str:
+    """host:port, with the brackets that an IPv6 host needs."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Listener:
+    """A port on which peers may connect."""
+
+    def __init__(
+        self, hello: Hello, handler: ConnectionHandler, limits: Limits, counters: Counters
+    ) -> None:
+        self.hello = hello  # said to those who connect from now on; may be replaced
+        self.handler = handler
+        self.limits = limits
+        self.counters = counters
+        self.address: Address = ("", 0)  # the actual one, also after port 0 was asked for
+        self._server: asyncio.Server | None = None
+        self._strangers: set[Connection] = set()  # accepted, no Hello yet
+
+    async def start(self, host: str, port: int) -> None:
+        """Take the port, then begin to accept."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._accept, host, port, start_serving=False)
+        bound = self._server.sockets[0].getsockname()
+        self.address = (bound[0], bound[1])
+        if not self.hello.advertise:
+            self.hello = msgspec.structs.replace(self.hello, advertise=show_address(self.address))
+        await self._server.start_serving()
+
+    def close(self) -> None:
+        """Accept no more, and drop those who have not said Hello. Open connections stay."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._strangers):
+            connection.abort("the listener was closed")
+
+    def _accept(self) -> Connection:
+        return Connection(self.hello, self.handler, self.limits, self.counters, self._strangers)
+
+
+async def listen(
+    host: str,
+    port: int,
+    *,
+    hello: Hello,
+    handler: ConnectionHandler,
+    limits: Limits = DEFAULT_LIMITS,
+    counters: Counters | None = None,
+) -> Listener:
+    """Accept peers on this port; 0 takes any free one.
+
+    Without an `advertise` in its hello the node advertises the address it is bound to.
+    """
+    listener = Listener(hello, handler, limits, counters or Counters())
+    await listener.start(host, port)
+    return listener
+
+
+async def connect(
+    host: str,
+    port: int,
+    *,
+    hello: Hello,
+    handler: ConnectionHandler,
+    limits: Limits = DEFAULT_LIMITS,
+    counters: Counters | None = None,
+    timeout: float = 5.0,
+) -> Connection:
+    """A connection whose peer has said Hello.
+
+    Raises `OSError` (also `TimeoutError`) when nobody answers, and `PeerError` with the peer's
+    own words when it refuses, or with what was wrong when it is not one of us.
+    """
+    where = show_address((host, port))
+    connection = Connection(hello, handler, limits, counters or Counters())
+    try:
+        async with asyncio.timeout(timeout):
+            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+            await connection.opened()
+    except TimeoutError:
+        raise TimeoutError(f"{where} did not answer within {timeout:g} s") from None
+    finally:
+        if connection.hello is None:
+            connection.abort("given up")
+    if connection.reason:
+        raise PeerError(f"{where}: {connection.reason}")
+    return connection

@@ -1,0 +1,1 @@
+"""What the bytes between two processes mean: the opening, frames, headers, packed messages."""

@@ -1,0 +1,37 @@
+"""Several messages of one sender in one payload.
+
+The payload is the msgpack pair (number of the first message, bodies). The numbers of the others
+follow from it, so that a message costs two to five bytes beside its body.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.errors import FrameError
+from ordercast.wire.codec import MALFORMED
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
+_decode_first = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw]).decode
+
+
+def pack_messages(first: int, bodies: list[bytes]) -> bytes:
+    """The payload that carries `bodies`, numbered from `first`."""
+    return _encode((first, bodies))
+
+
+def unpack_messages(payload: bytes) -> tuple[int, list[bytes]]:
+    """The number of the first message, and all bodies."""
+    try:
+        return _decode(payload)
+    except MALFORMED as error:
+        raise FrameError(f"the payload is not a list of messages: {error}") from None
+
+
+def peek_first(payload: bytes) -> int:
+    """The number of the first message, without making the bodies."""
+    try:
+        return _decode_first(payload)[0]
+    except MALFORMED as error:
+        raise FrameError(f"the payload is not a list of messages: {error}") from None

@@ -1,0 +1,55 @@
+"""The first bytes of a connection, in each direction: one Hello, or one Refuse.
+
+    "OCST"  kind  size | body (msgpack)
+    4       u8    u16
+
+This layout never changes, so that two versions of the package can always tell each other why
+they do not get on. Whatever does not begin with these four letters is not one of us.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+import msgspec
+
+from ordercast.errors import FrameError
+from ordercast.wire.codec import MALFORMED
+from ordercast.wire.control import Hello, Refuse
+
+MAGIC = b"OCST"
+MAX_OPENING = 1024  # bytes; nothing more is kept of a peer that has not said Hello
+
+PREFIX = Struct("!4sBH")
+KINDS = (Hello, Refuse)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
+
+
+def pack_opening(message: Hello | Refuse) -> bytes:
+    """The bytes that open a connection, or refuse it."""
+    body = _encode(message)
+    opening = PREFIX.pack(MAGIC, KINDS.index(type(message)), len(body)) + body
+    assert len(opening) <= MAX_OPENING, len(opening)
+    return opening
+
+
+def split_opening(data: bytes) -> tuple[Hello | Refuse, int] | None:
+    """The opening at the start of `data`, and how many bytes it took; None if more must come."""
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise FrameError(f"the connection opens with {data[: len(MAGIC)]!r}, not with {MAGIC!r}")
+    if len(data) < PREFIX.size:
+        return None
+    _, kind, size = PREFIX.unpack_from(data)
+    end = PREFIX.size + size
+    if end > MAX_OPENING:
+        raise FrameError(f"an opening of {end} bytes; the limit is {MAX_OPENING}")
+    if kind >= len(KINDS):
+        raise FrameError(f"an opening of the unknown kind {kind}")
+    if len(data) < end:
+        return None
+    try:
+        return _decoders[kind].decode(data[PREFIX.size : end]), end
+    except MALFORMED as error:
+        raise FrameError(f"the {KINDS[kind].__name__} is malformed: {error}") from None
