@@ -135,7 +135,7 @@ def settle_crashes(events: Iterable[Event]) -> list[Event]:
         settled.append(event)
         log = (event.run, event.process)
         if event.index is not None:
-            last[log] = max(last.get(log, 0), event.index)
+            last[log] = max(last.get(log, event.index), event.index)
         if event.kind in ("crash", "end"):
             closed.add(log)
     return settled + last_events(notes, last, closed)

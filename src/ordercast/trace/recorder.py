@@ -341,6 +341,7 @@ class Recorder:
                 done += os.write(self._file, block[done:] if done else block)
         except OSError:
             self._undo(done)
+            self._close_file()
             return False
         self._written += len(block)
         self._bytes_total += len(block)

@@ -1,7 +1,8 @@
 """The segment file: how a recorder's compact records lie on disk, and how they are read back.
 
     file    = head block*
-    head    = magic(8) version(u16) length(u32) crc32(u32)  {"run", "process", "segment"} as JSON
+    head    = magic(8) version(u16) length(u32) crc32 of text(u32) crc32 of these four(u32)  text
+    text    = {"run", "process", "segment"} as JSON
     block   = length(u32) records(u32) crc32 of payload(u32) crc32 of these three(u32)  payload
     payload = records x 68 bytes, then the names defined in this block (JSON list of strings)
 
@@ -51,6 +52,7 @@ NONE = -1  # an absent `seq` or `view`
 _HEAD = struct.Struct("<8sHII")
 _BLOCK = struct.Struct("<III")
 _CHECK = struct.Struct("<I")
+_HEAD_BYTES = _HEAD.size + _CHECK.size
 _BLOCK_BYTES = _BLOCK.size + _CHECK.size
 
 
@@ -84,7 +86,8 @@ class Segment(msgspec.Struct, frozen=True):
 def encode_head(head: Head) -> bytes:
     """The first bytes of a segment."""
     body = msgspec.json.encode(head)
-    return _HEAD.pack(MAGIC, VERSION, len(body), crc32(body)) + body
+    front = _HEAD.pack(MAGIC, VERSION, len(body), crc32(body))
+    return b"".join((front, _CHECK.pack(crc32(front)), body))
 
 
 def encode_block(records: bytes | bytearray | memoryview, names: Sequence[str]) -> bytes:
@@ -127,19 +130,22 @@ def _decode_head(data: bytes, path: Path) -> tuple[Head | None, int]:
     """The head and where it ends; None if the file ends before its head does."""
     if data[:8] != MAGIC[: len(data)] and data.strip(b"\0"):
         raise TraceError(path, None, None, f"not a trace segment: it does not begin with {MAGIC!r}")
-    if len(data) < _HEAD.size or not data.strip(b"\0"):
+    if len(data) < _HEAD_BYTES or not data.strip(b"\0"):
         return None, 0
     _, version, length, check = _HEAD.unpack_from(data)
     if version != VERSION:
         raise TraceError(
             path, None, None, f"segment format version {version}; this reader knows {VERSION}"
         )
-    body = data[_HEAD.size : _HEAD.size + length]
-    if len(body) < length:
-        return None, 0
-    if crc32(body) != check:
+    (own_check,) = _CHECK.unpack_from(data, _HEAD.size)
+    end = _HEAD_BYTES + length
+    if crc32(data[: _HEAD.size]) != own_check:
         raise TraceError(path, None, None, "the head of the segment is damaged (checksum)")
-    return _decode(body, Head, path), _HEAD.size + length
+    if end > len(data):
+        return None, 0
+    if crc32(data[_HEAD_BYTES:end]) != check:
+        raise TraceError(path, None, None, "the head of the segment is damaged (checksum)")
+    return _decode(data[_HEAD_BYTES:end], Head, path), end
 
 
 def _is_torn(data: bytes, offset: int, path: Path) -> bool:
