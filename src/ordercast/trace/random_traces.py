@@ -34,12 +34,17 @@ def random_trace(
     `order` is one of ORDERS: what the run promises over all groups. `mutations` says how often it
     is spoiled; with 0 it keeps its promise. Both are drawn if not given.
     """
-    draft = _World(rng, order or rng.choice((*ORDERS, "total", "total"))).run()
+    draft = random_draft(rng, order or rng.choice((*ORDERS, "total", "total")))
     if mutations is None:
         mutations = rng.choice((0, 1, 1, 1, 2, 2, 3, 4))
     for _ in range(mutations):
         rng.choice(MUTATIONS)(draft, rng)
     return _rows(draft, rng, run, equal_indexes=mutations > 0 and rng.random() < 0.02)
+
+
+def random_draft(rng: Random, order: str) -> Draft:
+    """A run that keeps its promise, not yet spoiled and not yet numbered."""
+    return _World(rng, order).run()
 
 
 class _World:
