@@ -1,0 +1,111 @@
+"""Happened-before, as one stamp per sent message.
+
+    stamp(m)[s] = how many sends of s happened before send(m), m itself included
+
+Causality leaves a process only by its sends, and with the n-th send of s all earlier ones of s
+are in the past too. So one number per sender says everything, and it needs no wall clock:
+
+    one scan in happened-before order (a process waits at a delivery until its send is stamped);
+    R[p] joins the stamps of what p delivered;  send(m) by p:  R[p][p] += 1, stamp(m) := R[p]
+
+A cycle leaves processes waiting for ever. Reachability is still well defined then, and the
+stamps are raised until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ordercast.pipeline.kernels.run import NONE, Run
+
+Stamps = npt.NDArray[np.int32]
+Steps = Sequence[int]  # m: a send of m; ~m: a delivery of m; in log order
+
+
+@dataclass(frozen=True)
+class Causality:
+    """Stamps of the messages that `counts` let through."""
+
+    stamps: Stamps  # message x column
+    column: list[int]  # process -> its column, NONE if it sends nothing
+    cyclic: bool
+
+    def reaches(self, process: int, number: int, message: int) -> bool:
+        """Did the `number`-th send of `process` happen before (or at) send(message)?"""
+        column = self.column[process]
+        return column != NONE and bool(self.stamps[message, column] >= number)
+
+
+def stamp(run: Run, counts: Callable[[int], bool] | None = None) -> Causality:
+    """Happened-before over the messages for which `counts` holds; over all without it."""
+    steps = [_steps(run, p, counts) for p in range(len(run.logs))]
+    column, senders = [NONE] * len(run.logs), 0
+    for p, log in enumerate(run.logs):
+        if log.sends:
+            column[p], senders = senders, senders + 1
+    stamps = np.zeros((len(run.messages), senders), dtype=np.int32)
+    done = _scan(run, steps, stamps, column)
+    if not done:
+        _raise_to_fixpoint(run, steps, stamps, column)
+    return Causality(stamps, column, cyclic=not done)
+
+
+def _steps(run: Run, p: int, counts: Callable[[int], bool] | None) -> Steps:
+    log = run.logs[p]
+    places = [(at, m) for at, m in zip(log.sent_at, log.sends, strict=True)]
+    places += [
+        (at, ~m)
+        for at, m in zip(log.delivered_at, log.deliveries, strict=True)
+        if run.sender[m] != NONE
+    ]
+    places.sort()
+    if counts is None:
+        return [m for _, m in places]
+    return [m for _, m in places if counts(m if m >= 0 else ~m)]
+
+
+def _scan(run: Run, steps: list[Steps], stamps: Stamps, column: list[int]) -> bool:
+    """Stamp in happened-before order. False if a cycle stopped the scan."""
+    clocks = np.zeros((len(steps), stamps.shape[1]), dtype=np.int32)
+    place = [0] * len(steps)
+    stamped = bytearray(len(run.messages))
+    waiting: dict[int, list[int]] = {}
+    ready = list(range(len(steps)))
+    while ready:
+        p = ready.pop()
+        clock, own, todo, at = clocks[p], column[p], steps[p], place[p]
+        while at < len(todo):
+            m = todo[at]
+            if m >= 0:
+                clock[own] = run.number[m]
+                stamps[m] = clock
+                stamped[m] = 1
+                ready += waiting.pop(m, ())
+            elif stamped[~m]:
+                np.maximum(clock, stamps[~m], out=clock)
+            else:
+                waiting.setdefault(~m, []).append(p)
+                break
+            at += 1
+        place[p] = at
+    return not waiting
+
+
+def _raise_to_fixpoint(run: Run, steps: list[Steps], stamps: Stamps, column: list[int]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for p, todo in enumerate(steps):
+            clock = np.zeros(stamps.shape[1], dtype=np.int32)
+            for m in todo:
+                if m < 0:
+                    np.maximum(clock, stamps[~m], out=clock)
+                    continue
+                clock[column[p]] = max(clock[column[p]], run.number[m])
+                if (clock > stamps[m]).any():
+                    np.maximum(stamps[m], clock, out=stamps[m])
+                    changed = True

@@ -1,0 +1,68 @@
+"""What a check has found: broken promises with their evidence, and doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ParamSpec
+
+from ordercast.trace.schema import Verdict
+
+P = ParamSpec("P")
+Evidence = tuple[str, dict[str, object]]  # a sentence for people, the witness as data
+
+
+@dataclass
+class Findings:
+    """Everything is counted; evidence is kept for the first `limit` only."""
+
+    limit: int
+    violations: int = 0
+    doubts: int = 0
+    evidence: list[Evidence] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def violated(self, evidence: Callable[P, Evidence], *args: P.args, **kw: P.kwargs) -> None:
+        """Count a violation; `evidence` is only called while there is room for its answer."""
+        self.violations += 1
+        if len(self.evidence) < self.limit:
+            self.evidence.append(evidence(*args, **kw))
+
+    def doubt(self, reason: Callable[P, str], *args: P.args, **kw: P.kwargs) -> None:
+        """Count a thing that the trace cannot decide; `reason` says why, in words."""
+        self.doubts += 1
+        if len(self.reasons) < self.limit:
+            self.reasons.append(reason(*args, **kw))
+
+    def add(self, other: Findings) -> None:
+        """Take over what another check has found."""
+        self.violations += other.violations
+        self.doubts += other.doubts
+        self.evidence += other.evidence[: self.limit - len(self.evidence)]
+        self.reasons += other.reasons[: self.limit - len(self.reasons)]
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.violations:
+            return "violated"
+        return "inconclusive" if self.doubts else "ok"
+
+
+@dataclass
+class TwoForms:
+    """An order property binds the processes that did not crash; its uniform form binds all."""
+
+    plain: Findings
+    uniform: Findings
+
+    @classmethod
+    def empty(cls, limit: int) -> TwoForms:
+        return cls(Findings(limit), Findings(limit))
+
+    def binding(self, crashed: bool) -> tuple[Findings, ...]:
+        """The forms that bind an observer."""
+        return (self.uniform,) if crashed else (self.plain, self.uniform)
+
+    def add(self, other: TwoForms) -> None:
+        self.plain.add(other.plain)
+        self.uniform.add(other.uniform)

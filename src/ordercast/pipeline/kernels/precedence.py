@@ -1,0 +1,188 @@
+"""fifo and causal: an observer that delivers b has delivered before it all that precedes b.
+
+Each delivery of b by q reaches into the sequence of every sender s:
+
+    fifo     reach(b)[s] = the number of b if s sent it, else nothing
+    causal   reach(b)[s] = stamp(b)[s]
+
+    inversion   q delivers the n-th send a of s after some b with reach(b)[s] >= n
+    gap         q never delivers a, and delivers such a b where it owes a
+
+Inversions need only the running maximum of reach per sender, so one comparison per delivery.
+Gaps need the maximum over the stretch of the log in which a is owed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ordercast.pipeline.kernels.causality import Causality
+from ordercast.pipeline.kernels.findings import Evidence, Findings, TwoForms
+from ordercast.pipeline.kernels.membership import OPEN, Span
+from ordercast.pipeline.kernels.run import NONE, Run
+
+Reach = npt.NDArray[np.int32]  # delivery x column of the sender
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A message that an observer never delivers, and where in its log it owes it."""
+
+    message: int
+    owed: list[Span]
+
+
+class Order:
+    """What precedes what: `reach` of the messages in scope."""
+
+    def __init__(self, run: Run, causality: Causality, *, causal: bool, word: str) -> None:
+        self.run = run
+        self.column = causality.column
+        self.word = word  # how a message precedes another, for sentences
+        self._stamps = causality.stamps
+        self._causal = causal
+
+    def reach(self, messages: Sequence[int]) -> Reach:
+        """Per message a row: how far it reaches into the sequence of each sender."""
+        if self._causal:
+            return self._stamps[messages]
+        rows: Reach = np.zeros((len(messages), self._stamps.shape[1]), dtype=np.int32)
+        for row, m in enumerate(messages):
+            rows[row, self.column[self.run.sender[m]]] = self.run.number[m]
+        return rows
+
+
+def check(
+    order: Order, in_scope: Sequence[bool], absences: list[list[Absence]], limit: int
+) -> TwoForms:
+    """Judge all observers on the messages `in_scope`; `absences` is per process."""
+    found = TwoForms.empty(limit)
+    for q, log in enumerate(order.run.logs):
+        chosen = [i for i, m in enumerate(log.deliveries) if in_scope[m]]
+        if not chosen:
+            continue
+        messages = [log.deliveries[i] for i in chosen]
+        observer = _Observer(order, q, messages, [log.delivered_at[i] for i in chosen])
+        forms = found.binding(log.crashed)
+        observer.check_inversions(forms)
+        observer.check_gaps((a for a in absences[q] if in_scope[a.message]), forms)
+    return found
+
+
+class _Observer:
+    """The deliveries of one process, in order, and how far each reaches."""
+
+    def __init__(self, order: Order, q: int, messages: list[int], places: list[int]) -> None:
+        self._order = order
+        self._q = q
+        self._messages = messages
+        self._places = places
+        self._reach = order.reach(messages)
+        self._from_here: Reach | None = None  # maximum of reach from each delivery to the last
+
+    def check_inversions(self, forms: Iterable[Findings]) -> None:
+        run, column = self._order.run, self._order.column
+        so_far = np.zeros(self._reach.shape[1], dtype=np.int32)
+        for row, a in enumerate(self._messages):
+            if so_far[column[run.sender[a]]] >= run.number[a]:
+                for found in forms:
+                    found.violated(self._inversion, row, a)
+            np.maximum(so_far, self._reach[row], out=so_far)
+
+    def check_gaps(self, absences: Iterable[Absence], forms: Iterable[Findings]) -> None:
+        run = self._order.run
+        for absence in absences:
+            row = self._first_reaching(absence)
+            if row is None:
+                continue
+            for found in forms:
+                if run.logs[self._q].lost:
+                    found.doubt(self._lost_gap, row, absence.message)
+                else:
+                    found.violated(self._gap, row, absence.message)
+
+    def _first_reaching(self, absence: Absence) -> int | None:
+        """The first delivery where `absence` is owed that reaches it."""
+        a = absence.message
+        column = self._order.column[self._order.run.sender[a]]
+        number = self._order.run.number[a]
+        for span in absence.owed:
+            first = bisect_left(self._places, span.first)
+            last = len(self._places)
+            if span.last != OPEN:
+                last = bisect_left(self._places, span.last)
+            elif first == last or self._suffix_maximum()[first, column] < number:
+                continue
+            rows = np.flatnonzero(self._reach[first:last, column] >= number)
+            if len(rows):
+                return first + int(rows[0])
+        return None
+
+    def _suffix_maximum(self) -> Reach:
+        if self._from_here is None:
+            self._from_here = np.maximum.accumulate(self._reach[::-1], axis=0)[::-1]
+        return self._from_here
+
+    def _inversion(self, row: int, a: int) -> Evidence:
+        run, q = self._order.run, self._q
+        reached = self._reach[:row, self._order.column[run.sender[a]]] >= run.number[a]
+        b = self._messages[int(np.flatnonzero(reached)[-1])]
+        return (
+            f"{run.processes[q]} delivers {run.messages[b]} before {run.messages[a]}, "
+            f"but {self._why(a, b)}",
+            self._witness(a, b),
+        )
+
+    def _gap(self, row: int, a: int) -> Evidence:
+        run = self._order.run
+        b = self._messages[row]
+        witness = self._witness(a, b)
+        witness["missing"] = {"process": run.processes[self._q], "message": run.messages[a]}
+        return self._gap_sentence(row, a), witness
+
+    def _lost_gap(self, row: int, a: int) -> str:
+        return f"{self._gap_sentence(row, a)}; records of {self._name} are lost"
+
+    def _gap_sentence(self, row: int, a: int) -> str:
+        run, b = self._order.run, self._messages[row]
+        return (
+            f"{self._name} delivers {run.messages[b]} and never {run.messages[a]}, "
+            f"but {self._why(a, b)}"
+        )
+
+    @property
+    def _name(self) -> str:
+        return self._order.run.processes[self._q]
+
+    def _why(self, a: int, b: int) -> str:
+        run = self._order.run
+        if run.sender[a] == run.sender[b]:
+            sender, first, then = run.processes[run.sender[a]], run.messages[a], run.messages[b]
+            return f"{sender} sent {first} before {then}"
+        return f"the send of {run.messages[a]} {self._order.word} that of {run.messages[b]}"
+
+    def _witness(self, a: int, b: int) -> dict[str, object]:
+        run = self._order.run
+        events = [*run.send_event(a), *run.send_event(b)]
+        for m in (b, a):
+            events += run.delivery_event(self._q, m)
+        if run.sender[a] != run.sender[b]:  # how b's sender knew of a
+            events += run.delivery_event(run.sender[b], a)
+        return {
+            "process": self._name,
+            "messages": [run.messages[a], run.messages[b]],
+            "events": events,
+        }
+
+
+def sent_scope(run: Run, group: int | None = None) -> list[bool]:
+    """The messages with a send record, of one group or of all."""
+    return [
+        sender != NONE and (group is None or g == group)
+        for sender, g in zip(run.sender, run.group_of, strict=True)
+    ]

@@ -1,0 +1,89 @@
+"""From files to one DataFrame of events with the canonical columns.
+
+Spark distributes which files a task reads; the task parses and checks them with the readers of
+`ordercast.trace`, so that a refusal names file, line and column. Nothing of a trace is judged if
+any of it is refused: all files are checked before the DataFrame is handed out.
+
+A row's run is its `run` column. Without one it is the name of the folder `run=NAME` it lies in.
+Without that it is "": several plain files are the logs of one run, since one log per process is
+how most systems write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.trace.layout import segment_number
+from ordercast.trace.read import read_table, trace_files
+
+MOST_TASKS = 256
+
+_FAULT_SCHEMA = pa.schema(
+    [("file", pa.string()), ("line", pa.int64()), ("column", pa.string()), ("reason", pa.string())]
+)
+
+
+def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> DataFrame:
+    """All events of the trace files and folders in `paths`: Parquet, JSONL, CSV, recordings.
+
+    Raises `TraceError` for the first thing that cannot be read, before anything is judged.
+    """
+    if not paths:
+        raise ValueError("no path given: name at least one trace file or folder")
+    parts = _distributed(spark, _parts(trace_files(Path(path).absolute() for path in paths)))
+    _refuse_faults(parts)
+    return parts.mapInArrow(_events, SPARK_SCHEMA)
+
+
+def _parts(files: Sequence[Path]) -> list[list[str]]:
+    """Files that one task must read together: the segments of a folder, else each file alone.
+
+    A recording notes the crash of one process in the files of another, so its folder is one part.
+    """
+    parts: dict[Path, list[str]] = {}
+    for file in files:
+        unit = file if segment_number(file) is None else file.parent
+        parts.setdefault(unit, []).append(str(file))
+    return list(parts.values())
+
+
+def _distributed(spark: SparkSession, parts: Sequence[Sequence[str]]) -> DataFrame:
+    rows = [(number, json.dumps(part)) for number, part in enumerate(parts)]
+    slices = min(len(rows), MOST_TASKS)
+    return spark.createDataFrame(rows, "number int, files string").repartitionByRange(
+        slices, "number"
+    )
+
+
+def _refuse_faults(parts: DataFrame) -> None:
+    faults = parts.mapInArrow(_faults, "file string, line long, column string, reason string")
+    first = min(faults.collect(), default=None, key=lambda fault: (fault.file, fault.line or 0))
+    if first is not None:
+        raise TraceError(first.file, first.line, first.column, first.reason)
+
+
+def _file_lists(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Path]]:
+    for batch in batches:
+        for files in batch.column("files").to_pylist():
+            yield [Path(file) for file in json.loads(files)]
+
+
+def _faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for files in _file_lists(batches):
+        try:
+            read_table(files)
+        except TraceError as fault:
+            row = {name: getattr(fault, name) for name in _FAULT_SCHEMA.names}
+            yield pa.RecordBatch.from_pylist([row], schema=_FAULT_SCHEMA)
+
+
+def _events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for files in _file_lists(batches):
+        yield from read_table(files).cast(ARROW_SCHEMA).to_batches(max_chunksize=100_000)

@@ -1,0 +1,62 @@
+"""The one place where a Spark session is made.
+
+A notebook brings its own session; everything else in the pipeline takes it as an argument. The
+command line and the tests get theirs here, with the settings that make small traces feel small.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+from ordercast.pipeline.java import find_java
+
+SMALL_SHUFFLE_PARTITIONS = 2
+LARGE_SHUFFLE_PARTITIONS = 64
+_C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
+_LOOPBACK = "127.0.0.1"
+
+
+def local_session(
+    master: str = "local[*]", *, app_name: str = "ordercast", small: bool = True
+) -> SparkSession:
+    """A session on `master`; with `small`, tuned for traces of up to a few million events.
+
+    `sc://host:port` connects to a Spark Connect server, which has its own settings.
+    """
+    if master.startswith("sc://"):
+        return SparkSession.builder.remote(master).appName(app_name).getOrCreate()
+    _prepare_environment()
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in _settings(small).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _prepare_environment() -> None:
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+
+
+def _settings(small: bool) -> dict[str, str]:
+    log4j = files("ordercast.pipeline").joinpath("log4j2.properties")
+    java_options = f"-Dlog4j2.configurationFile=file:{log4j}"
+    if small:
+        java_options += f" {_C1_ONLY}"
+    partitions = SMALL_SHUFFLE_PARTITIONS if small else LARGE_SHUFFLE_PARTITIONS
+    return {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.memory": "2g" if small else "8g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.worker.reuse": "true",
+    }

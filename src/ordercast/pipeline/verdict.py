@@ -1,0 +1,185 @@
+"""From paths to an outcome: read, verify, compare with what is expected, measure.
+
+The verdict table is on the whole trace. What a trace declares for some of its groups only is
+judged on the sub-trace of those groups, in a table of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+
+from ordercast.errors import TraceError
+from ordercast.pipeline import measure
+from ordercast.pipeline.domains import Domain, declared_domains, sub_traces
+from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
+from ordercast.pipeline.outcome import (
+    Expectation,
+    GroupFacts,
+    Latency,
+    Outcome,
+    RunFacts,
+    RunOutcome,
+    Table,
+)
+from ordercast.pipeline.read import read_traces
+from ordercast.pipeline.session import local_session
+from ordercast.pipeline.verify import verify
+from ordercast.trace.schema import PROPERTIES, Violation
+
+Say = Callable[[str], None]
+
+
+def judge_paths(
+    paths: Sequence[str | Path],
+    *,
+    expect: Iterable[str] = (),
+    quiescent: bool = False,
+    master: str | None = None,
+    say: Say = lambda step: None,
+) -> Outcome:
+    """Judge the traces in `paths` on a session of our own; `say` is told each step.
+
+    Raises `TraceError` for input that cannot be read and `ValueError` for an unknown expectation,
+    the latter before Spark is started.
+    """
+    expected = expected_properties(expect)
+    say("starting Spark")
+    spark = local_session(master or "local[*]")
+    say("reading")
+    events = read_traces(spark, paths)
+    outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
+    if not outcome.runs:
+        raise TraceError(", ".join(map(str, paths)), None, None, "there is not a single event")
+    return outcome
+
+
+def judge_events(
+    events: DataFrame,
+    *,
+    expected: Sequence[str] = (),
+    quiescent: bool = False,
+    say: Say = lambda step: None,
+) -> Outcome:
+    """The same for events at hand, on their own session; `expected` are property names."""
+    events = events.cache()
+    try:
+        say("verifying")
+        tables = _tables(verify(events, quiescent=quiescent))
+        domains = declared_domains(events)
+        parts = [domain for domain in domains if not domain.everything]
+        if parts:
+            say("verifying what is declared for some groups only")
+        part_tables = _part_tables(events, parts, quiescent)
+        say("measuring")
+        facts, groups, latencies = _facts(events), _groups(events), _latencies(events)
+    finally:
+        events.unpersist()
+    runs = []
+    for run, table in sorted(tables.items()):
+        own = [(d, t) for d, t in part_tables if d.run == run]
+        promises = [d for d in domains if d.run == run]
+        runs.append(
+            RunOutcome(
+                run=run,
+                table=table,
+                domains=tuple(own),
+                expected=tuple(_expectations(table, promises, dict(own), expected)),
+                facts=facts[run],
+                groups=tuple(groups.get(run, ())),
+                latencies=tuple(latencies.get(run, ())),
+            )
+        )
+    return Outcome(tuple(runs))
+
+
+def _tables(verdicts: DataFrame) -> dict[str, Table]:
+    rows: dict[str, dict[str, Row]] = {}
+    for row in verdicts.collect():
+        rows.setdefault(row["run"], {})[row["property"]] = row
+    return {run: _table([by_name[name] for name in PROPERTIES]) for run, by_name in rows.items()}
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    return Table(
+        verdicts={row["property"]: row["verdict"] for row in rows},
+        violations=tuple(
+            Violation(row["property"], one["sentence"], json.loads(one["witness"]))
+            for row in rows
+            for one in row["evidence"]
+        ),
+        counts={row["property"]: row["violations"] for row in rows},
+        doubts={row["property"]: tuple(row["reasons"]) for row in rows},
+    )
+
+
+def _part_tables(
+    events: DataFrame, parts: list[Domain], quiescent: bool
+) -> list[tuple[Domain, Table]]:
+    if not parts:
+        return []
+    tables = _tables(verify(sub_traces(events, parts), quiescent=quiescent))
+    return [(domain, tables[str(number)]) for number, domain in enumerate(parts)]
+
+
+def _expectations(
+    table: Table, promises: Sequence[Domain], parts: dict[Domain, Table], asked: Sequence[str]
+) -> Iterable[Expectation]:
+    """What was asked for; else what every run must keep and what the trace declares."""
+    if asked:
+        yield from (Expectation(name, table.verdicts[name], "asked for") for name in asked)
+        return
+    yield from (Expectation(name, table.verdicts[name], "always expected") for name in ALWAYS)
+    for domain in promises:
+        because = f"declared: {domain.name}"
+        own = parts.get(domain)
+        names = promised(domain.order, domain.scope)
+        if not names:  # an order that we do not know cannot be checked, and that is said
+            yield Expectation(domain.order, "n/a", because)
+        for name in names:
+            verdicts = (own or table).verdicts
+            yield Expectation(name, verdicts[name], because, domain if own else None)
+
+
+def _facts(events: DataFrame) -> dict[str, RunFacts]:
+    return {
+        row["run"]: RunFacts(
+            events=row["events"],
+            sends=row["sends"],
+            deliveries=row["deliveries"],
+            views=row["views"],
+            processes=row["processes"] or 0,
+            crashed=tuple(sorted(row["crashed"] or ())),
+            cut=row["cut"] or 0,
+            lossy=row["lossy"] or 0,
+        )
+        for row in measure.facts(events).collect()
+    }
+
+
+def _groups(events: DataFrame) -> dict[str, list[GroupFacts]]:
+    found: dict[str, list[GroupFacts]] = {}
+    for row in measure.groups(events).orderBy("run", "group").collect():
+        found.setdefault(row["run"], []).append(
+            GroupFacts(
+                name=row["group"],
+                order=row["order"],
+                protocol=row["protocol"],
+                scope=row["scope"],
+                members=tuple(row["members"]),
+                sends=row["sends"],
+                deliveries=row["deliveries"],
+            )
+        )
+    return found
+
+
+def _latencies(events: DataFrame) -> dict[str, list[Latency]]:
+    found: dict[str, list[Latency]] = {}
+    for row in measure.latencies(events).orderBy("run", "group").collect():
+        points = tuple(zip(measure.LATENCY_PERCENTS, row["percentiles"], strict=True))
+        found.setdefault(row["run"], []).append(Latency(row["group"], row["deliveries"], points))
+    return found
