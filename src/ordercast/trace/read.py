@@ -57,9 +57,9 @@ def trace_files(paths: Iterable[Path | str] | Path | str) -> list[Path]:
     """The files that hold the traces named by `paths`, each once, in a fixed order."""
     if isinstance(paths, Path | str):
         paths = [paths]
-    found = dict.fromkeys(file for path in paths for file in _files_at(Path(path)))
-    _refuse_missing_segments(found)
-    return list(found)
+    found = {file.resolve(): file for path in paths for file in _files_at(Path(path))}
+    sealed = {segment_of_sealed(real) for real in found if real.name.endswith(SEALED_SUFFIX)}
+    return [file for real, file in found.items() if real not in sealed]
 
 
 def _files_at(path: Path) -> list[Path]:
@@ -80,8 +80,8 @@ def _files_at(path: Path) -> list[Path]:
     ]
     if not files:
         raise TraceError(path, None, None, f"no trace files here ({', '.join(SUFFIXES)})")
-    sealed = {segment_of_sealed(file) for file in files if file.name.endswith(SEALED_SUFFIX)}
-    return [file for file in files if file not in sealed]
+    _refuse_missing_segments(files)
+    return files
 
 
 def _refuse_missing_segments(files: Iterable[Path]) -> None:
