@@ -81,6 +81,21 @@ def test_a_frame_becomes_one_event_per_message(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_group_may_promise_nothing(tmp_path: Path) -> None:
+    log = recorder(tmp_path)
+    log.group("g", ["alice#1"], order="total", protocol="fifo", scope="domain")
+    log.group("h", [], order=None, protocol="fifo", scope=None)
+    log.close()
+    declared = {"process": None, "index": None, "kind": "group", "run": "r", "time": 1_000}
+    expected = [
+        Event(**declared, group="g", members=("alice#1",), order="total", protocol="fifo",
+              scope="domain"),
+        Event(**declared, group="h", members=(), protocol="fifo"),
+    ]  # fmt: skip
+    assert read_events(tmp_path) == expected
+    assert table_events(read_table(tmp_path)) == expected
+
+
 def test_records_after_leave_carry_no_view(tmp_path: Path) -> None:
     log = recorder(tmp_path)
     log.view("g", 1, ["alice#1"])

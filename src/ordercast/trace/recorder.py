@@ -146,9 +146,15 @@ class Recorder:
         self._used = at + _RECORD_BYTES
 
     def group(
-        self, group: str, members: Sequence[str], *, order: str, protocol: str, scope: str
+        self,
+        group: str,
+        members: Sequence[str],
+        *,
+        order: str | None,
+        protocol: str | None,
+        scope: str | None,
     ) -> None:
-        """Declare a group: who is in it from the start, and what was promised."""
+        """Declare a group: who is in it from the start, and what was promised, if anything."""
         text = msgspec.json.encode(Declaration(tuple(members), order, protocol, scope)).decode()
         self._append(_GROUP, group, text=text, rows=0)
 

@@ -68,9 +68,9 @@ class Declaration(msgspec.Struct, frozen=True):
     """The text of a `group` record."""
 
     members: tuple[str, ...]
-    order: str
-    protocol: str
-    scope: str
+    order: str | None
+    protocol: str | None
+    scope: str | None
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -31,7 +31,6 @@ from ordercast.trace.segments import (
     RECORD,
     RECORD_FIELDS,
     RECORD_KINDS,
-    Declaration,
     Segment,
 )
 
@@ -121,9 +120,10 @@ class _Rows:
         self, codes: Codes, names: Sequence[str | None], absent: Codes | None = None
     ) -> Column:
         """A dictionary column: `codes` are places in `names`."""
-        indexes = pa.array(codes.astype(np.int32)[self.source], mask=self._rows_of(absent))
-        words = pa.array([name or "" for name in names], pa.string())
-        return pa.DictionaryArray.from_arrays(indexes, words)
+        first = 1 if names[0] is None else 0  # "none" is no word of the dictionary
+        codes = codes.astype(np.int32) - first
+        indexes = pa.array(codes[self.source], mask=self._rows_of(absent))
+        return pa.DictionaryArray.from_arrays(indexes, pa.array(names[first:], pa.string()))
 
     def numbers(self, values: Codes, absent: Codes | None = None, *, step: bool = False) -> Column:
         """An integer column; with `step` the n-th row of a record is n higher."""
@@ -175,17 +175,16 @@ class _Rows:
         self, text: Codes, names: Sequence[str | None], declared: Codes
     ) -> dict[str, Column]:
         """order, protocol and scope of `group` records."""
-        places = np.zeros(len(text), np.int64)
-        found: list[Declaration | None] = [None]
-        for record in np.flatnonzero(declared):
-            places[record] = len(found)
-            found.append(declaration(names[text[record]]))
-        return {
-            column: self.named(
-                places, [getattr(one, column, None) for one in found], absent=places == 0
-            )
-            for column in ("order", "protocol", "scope")
-        }
+        told = [
+            declaration(names[text[record]]) for record in np.flatnonzero(declared)
+        ]  # one per `group` record, in order
+        place = np.cumsum(declared)
+        columns = {}
+        for column in ("order", "protocol", "scope"):
+            words = [None, *(getattr(one, column) for one in told)]
+            known = np.array([word is not None for word in words])
+            columns[column] = self.named(place, words, absent=~(declared & known[place]))
+        return columns
 
     def _rows_of(self, absent: Codes | None) -> Codes | None:
         return None if absent is None else absent[self.source]
