@@ -193,19 +193,15 @@ class Expected:
     calls=st.lists(frame_calls(), max_size=30),
     segment_bytes=st.sampled_from([1, 400, 10**6]),
     buffer_bytes=st.sampled_from([1, 300, 65536]),
-    hold_open=st.booleans(),
 )
 def test_any_calls_are_read_back_in_every_form(
     tmp_path_factory: pytest.TempPathFactory,
     calls: list[tuple[Any, ...]],
     segment_bytes: int,
     buffer_bytes: int,
-    hold_open: bool,
 ) -> None:
     directory = tmp_path_factory.mktemp("any")
-    log = recorder(
-        directory, segment_bytes=segment_bytes, buffer_bytes=buffer_bytes, hold_open=hold_open
-    )
+    log = recorder(directory, segment_bytes=segment_bytes, buffer_bytes=buffer_bytes)
     expected = Expected()
     for call, *arguments in calls:
         getattr(log, call)(*arguments)
@@ -346,11 +342,8 @@ def test_a_crash_note_about_one_run_leaves_the_other_run_alone(tmp_path: Path) -
     assert [e.run for e in table_events(read_table(tmp_path)) if e.kind == "crash"] == ["r2"]
 
 
-@pytest.mark.parametrize("hold_open", [False, True])
-def test_a_full_disk_is_noted_as_lost_records_and_recording_goes_on(
-    tmp_path: Path, hold_open: bool
-) -> None:
-    log = recorder(tmp_path, hold_open=hold_open)
+def test_a_full_disk_is_noted_as_lost_records_and_recording_goes_on(tmp_path: Path) -> None:
+    log = recorder(tmp_path)
     segment = tmp_path / "run=r" / "alice%231-00001.seg"
     segment.symlink_to("/dev/full")
     log.view("g", 1, ["alice#1"])

@@ -63,13 +63,11 @@ class Recorder:
         buffer_bytes: int = 64 * 1024,
         seal: bool = True,
         seal_seconds: float = 2.0,
-        hold_open: bool = True,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """Start the log of `process` (with incarnation, "alice#2") under `directory`.
 
-        `hold_open=False` opens the file for each flush: for a simulator with more processes
-        than this one may have open files. The log must be new: `UsageError` otherwise.
+        The log must be new: `UsageError` if this run has one of that process already.
         """
         if not run or not process:
             raise ValueError("a recorder needs a run and a process, both not empty")
@@ -87,7 +85,6 @@ class Recorder:
         self._segment_limit = segment_bytes
         self._seal = seal
         self._seal_seconds = seal_seconds
-        self._hold_open = hold_open
         self._clock_ns = clock_ns
 
         self._capacity = max(2, buffer_bytes // _RECORD_BYTES) * _RECORD_BYTES
@@ -351,8 +348,6 @@ class Recorder:
             return False
         self._written += len(block)
         self._bytes_total += len(block)
-        if not self._hold_open:
-            self._close_file()
         return True
 
     def _undo(self, done: int) -> None:
