@@ -1,0 +1,3 @@
+"""Ordered, reliable group messaging for Python processes."""
+
+__version__ = "0.1.0"

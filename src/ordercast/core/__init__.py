@@ -1,0 +1,1 @@
+"""The vocabulary of every protocol: ids, views, events, effects, and the base class."""

@@ -1,0 +1,80 @@
+"""What can happen to a machine. Every event enters through the one door, `step`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.ids import GroupId, ProcessId
+
+
+class View(msgspec.Struct, frozen=True):
+    """The members of a group, agreed, in order. A static member list is view 1.
+
+    As an event it installs the view; in a machine's deliveries it tells the application.
+    """
+
+    group: GroupId
+    number: int
+    members: tuple[ProcessId, ...]
+    leader: ProcessId  # numbers the views, and the messages where the protocol has a sequencer
+    era: int = 1  # numbers named in headers belong to an era; a new one begins with each flush
+    start: int = 0  # the sequencer's number of this view entry; 0 where views are not numbered
+
+
+class Multicast(msgspec.Struct, frozen=True):
+    """The application sends a frame to a group."""
+
+    group: GroupId
+    payload: bytes
+
+
+class Receive(msgspec.Struct, frozen=True):
+    """A packet has come in. The same object may be handed to many machines."""
+
+    src: ProcessId
+    group: GroupId
+    era: int
+    header: msgspec.Struct
+    payload: bytes = b""
+
+
+class Timer(msgspec.Struct, frozen=True):
+    """A delay that the machine asked for is over."""
+
+    group: GroupId
+    name: str
+
+
+class Consumed(msgspec.Struct, frozen=True):
+    """The application took the next `frames` deliveries of this group: the senders get credit."""
+
+    group: GroupId
+    frames: int
+
+
+class Kept(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """A frame that is not known to be stable, as it travels through a flush."""
+
+    origin: ProcessId
+    n: int  # the origin's count of frames to this group
+    stamp: tuple[int, ...]  # what the protocol's order needs: a vector, a sequencer's number
+    payload: bytes
+
+
+class Flush(msgspec.Struct, frozen=True):
+    """The old view ends here: `union` is everything unstable that any survivor holds."""
+
+    group: GroupId
+    union: tuple[Kept, ...]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """To the leader only: processes came or went, and the group needs its next view."""
+
+    group: GroupId
+    joined: tuple[ProcessId, ...] = ()
+    left: tuple[ProcessId, ...] = ()  # asked to leave: they still take part in the change
+    dead: tuple[ProcessId, ...] = ()  # excluded: nothing more is expected of them
+
+
+Event = View | Multicast | Receive | Timer | Consumed | Flush | Change

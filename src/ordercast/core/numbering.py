@@ -1,0 +1,115 @@
+"""The sequencer's book: which number went to which frame, and who has consumed how far.
+
+Kept by the one process that numbers a group; it sends nothing, it only remembers.
+
+* A sender's frames get numbers in the order in which it sent them. A frame that overtook its
+  predecessor waits here: numbering in order of arrival would break FIFO on a reordering network.
+* A repeat is recognised by its frame number, and answered with the number it got the first time.
+* An entry is forgotten when everybody has consumed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ordercast.core.ids import ProcessId
+from ordercast.core.numbers import SlowestMark
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+
+VIEW_ENTRY: ProcessId = -1  # stands in for the origin of an entry that is a view
+
+
+class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
+    """Number N goes to the next view. Whoever is in `joined` starts here."""
+
+    N: int
+    number: int  # of the view
+    members: tuple[ProcessId, ...]
+    joined: tuple[ProcessId, ...]
+    last: tuple[tuple[ProcessId, int], ...]  # each origin's last numbered frame, for who joins
+    stable: int
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """What stands under one number: a frame, or a view."""
+
+    origin: ProcessId
+    n: int
+    payload: bytes
+    view: ViewEntry | None = None
+
+
+class Numbering(PlainState):
+    """Numbers given in one era of one group."""
+
+    def __init__(
+        self, members: Iterable[ProcessId], start: int, done: Mapping[ProcessId, int], limit: int
+    ) -> None:
+        self.N = start  # last number given
+        self.history: dict[int, Numbered] = {}  # number -> entry, until all consumed it
+        self.number_of: dict[tuple[ProcessId, int], int] = {}  # (origin, n) -> its number
+        self.last: dict[ProcessId, int] = dict(done)  # each origin's last numbered frame
+        self.ahead: dict[ProcessId, dict[int, bytes]] = {}  # frames whose predecessor lacks
+        self.acks = SlowestMark(members, start)  # numbers consumed, per member
+        self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
+        self.leaving: dict[ProcessId, int] = {}  # leavers -> the number of their last view
+        self.limit = limit  # frames of one origin that may wait for a predecessor
+
+    @property
+    def stable(self) -> int:
+        """Everybody consumed all numbers up to this one."""
+        return self.acks.lowest
+
+    def in_order(self, origin: ProcessId, n: int, m: bytes) -> list[Numbered]:
+        """The frames that may be numbered now that n has come: none, n, or n and successors."""
+        last = self.last.get(origin, 0)
+        if n <= last:
+            return []
+        ahead = self.ahead.get(origin)
+        if n > last + 1:
+            if ahead is None:
+                ahead = self.ahead[origin] = {}
+            if len(ahead) >= self.limit:
+                raise PeerError(f"more than {self.limit} frames without their predecessor")
+            ahead[n] = m
+            return []
+        frames = [Numbered(origin, n, m)]
+        while ahead and (successor := ahead.pop(n + 1, None)) is not None:
+            n += 1
+            frames.append(Numbered(origin, n, successor))
+        self.last[origin] = n
+        return frames
+
+    def enter(self, entry: Numbered) -> int:
+        """Give the next number to this entry."""
+        self.N = N = self.N + 1
+        self.history[N] = entry
+        self.number_of[entry.origin, entry.n] = N
+        return N
+
+    def acknowledged(self, p: ProcessId, R: int) -> bool:
+        """p consumed all numbers up to R; True if that made something stable."""
+        if R > self.N:
+            raise PeerError(f"number {R} is acknowledged, but only {self.N} were given")
+        self.joining.pop(p, None)
+        rose = self.acks.raise_to(p, R)
+        if p in self.leaving and self.leaving[p] <= R:
+            del self.leaving[p]
+            rose = self.acks.forget(p) or rose
+        return rose
+
+    def forget(self, p: ProcessId) -> None:
+        """p is dead: nothing more is expected of it, and its waiting frames are void."""
+        self.acks.forget(p)
+        for table in (self.joining, self.leaving, self.last, self.ahead):
+            table.pop(p, None)
+
+    def prune(self) -> None:
+        """Drop what all have consumed."""
+        oldest = next(iter(self.history), self.stable + 1)
+        for N in range(oldest, self.stable + 1):
+            entry = self.history.pop(N)
+            del self.number_of[entry.origin, entry.n]

@@ -1,0 +1,59 @@
+"""What a machine wants done, as columns.
+
+A driver handles one `Output` in this order, because later lines rely on earlier ones:
+
+1. `transmits` are handed to the channel. A relay must be on its way before the application can
+   see the message: otherwise a process may deliver, crash, and leave nobody who has it.
+2. `deliveries` are handed to the application, messages and views in one order.
+3. everything else.
+
+The columns belong to the machine and are valid until its next step.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.events import View
+from ordercast.core.ids import GroupId, ProcessId
+
+Transmit = tuple[tuple[ProcessId, ...], GroupId, int, msgspec.Struct, bytes]
+"""(destinations, group, era, header, payload)"""
+
+Delivery = tuple[GroupId, ProcessId, int, int, bytes]
+"""(group, sender, the sender's frame number n, the sequencer's number or 0, payload)"""
+
+TimerRequest = tuple[GroupId, str, int]
+"""(group, name, delay in ms); replaces a running timer of that name, a negative delay cancels it"""
+
+Note = tuple[str, GroupId, ProcessId, int, str]
+"""(kind, group, sender, n, remark): hold, retransmit, nack, ... for traces at protocol level"""
+
+
+class Output:
+    """The effects of one step."""
+
+    __slots__ = ("deliveries", "faults", "notes", "stable", "timers", "transmits")
+
+    def __init__(self) -> None:
+        self.transmits: list[Transmit] = []
+        self.deliveries: list[Delivery | View] = []
+        self.timers: list[TimerRequest] = []
+        self.stable: list[tuple[GroupId, int]] = []  # own frames up to n: delivered by all
+        self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
+        self.notes: list[Note] = []
+
+    def clear(self) -> None:
+        """Forget the previous step."""
+        if self.transmits:
+            self.transmits = []
+        if self.deliveries:
+            self.deliveries = []
+        if self.timers:
+            self.timers = []
+        if self.stable:
+            self.stable = []
+        if self.faults:
+            self.faults = []
+        if self.notes:
+            self.notes = []

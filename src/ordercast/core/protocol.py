@@ -1,0 +1,218 @@
+"""The base class of every ordering protocol, with the verbs of the pseudo-code.
+
+A protocol is a pure machine: a batch of events in, effects out, no clock, no randomness, no I/O.
+A protocol page writes handlers (`on_multicast`, one method per header marked `@on(Header)`,
+`on_timer`) in terms of the verbs (`send`, `b_multicast`, `deliver`, `set_timer`), and says what a
+view change needs (`on_view`, `unstable`, `on_flush`).
+
+A protocol of scope "group" serves exactly one group; one of scope "domain" serves all groups of
+a node that share its order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Self, TypeVar
+
+import msgspec
+
+from ordercast.core.declaration import Declaration
+from ordercast.core.events import (
+    Change,
+    Consumed,
+    Event,
+    Flush,
+    Kept,
+    Multicast,
+    Receive,
+    Timer,
+    View,
+)
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Output
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+
+F = TypeVar("F", bound=Callable[..., None])
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The limits and delays of a protocol. Every one is a named option of a node."""
+
+    max_held: int = 65_536  # frames held back, or kept for a view not installed yet
+    ack_every: int = 16  # acknowledge after so many frames ...
+    ack_delay_ms: int = 5  # ... or so long after the first
+    status_ms: int = 50  # an idle sender or sequencer repeats its marks after this
+    retry_ms: int = 200  # a request without an answer is repeated after this
+    fetch_batch: int = 256  # numbers asked for in one FETCH
+    driver_consumes: bool = False  # credit follows `Consumed` events, not deliveries
+
+
+def on(header: type[msgspec.Struct]) -> Callable[[F], F]:
+    """Mark a method as the handler of packets with this header."""
+
+    def mark(method: F) -> F:
+        method.handles = header  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class OrderingProtocol(PlainState, ABC):
+    """One protocol at one process."""
+
+    declaration: ClassVar[Declaration]
+    headers: ClassVar[tuple[type[msgspec.Struct], ...]]  # all that may stand before its payloads
+    handlers: ClassVar[dict[type, Callable[..., None]]]
+
+    def __init_subclass__(cls) -> None:
+        cls.handlers = dict(getattr(cls, "handlers", {}))
+        for method in vars(cls).values():
+            header = getattr(method, "handles", None)
+            if header is not None:
+                cls.handlers[header] = method
+        cls.headers = tuple(sorted(cls.handlers, key=lambda header: header.__name__))
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        self.me = me
+        self.options = options or Options()
+        self.views: dict[GroupId, View] = {}  # the view in force, per group
+        self.era: dict[GroupId, int] = {}  # its era, on the path of every packet
+        self.peers: dict[GroupId, frozenset[ProcessId]] = {}  # whose packets are accepted
+        self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
+        self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
+        self.out = Output()
+
+    # -- the one door ---------------------------------------------------------------------------
+
+    def step(self, events: Iterable[Event]) -> Output:
+        """Take a batch of events; return what must be done, valid until the next step."""
+        self.out.clear()
+        for event in events:
+            self.handle(event)
+        return self.out
+
+    def handle(self, event: Event) -> None:
+        """One event; its effects go to `self.out`. A peer's mistake becomes a fault there."""
+        kind = type(event)
+        if kind is Receive:
+            self._receive(event)  # type: ignore[arg-type]
+        elif kind is Multicast:
+            self.on_multicast(event.group, event.payload)  # type: ignore[union-attr]
+        elif kind is Timer:
+            self.on_timer(event.group, event.name)  # type: ignore[union-attr]
+        elif kind is Consumed:
+            self.on_consumed(event.group, event.frames)  # type: ignore[union-attr]
+        elif kind is View:
+            self.install(event)  # type: ignore[arg-type]
+        elif kind is Flush:
+            self.on_flush(event.group, event.union)  # type: ignore[union-attr]
+        else:
+            assert kind is Change, f"no machine knows the event {event!r}"
+            self.on_change(event)  # type: ignore[arg-type]
+
+    def _receive(self, packet: Receive) -> None:
+        group = packet.group
+        if packet.era != self.era.get(group):
+            self._keep_if_early(packet)
+            return
+        handler = self.handlers.get(type(packet.header))
+        try:
+            if handler is None:
+                raise PeerError(f"{type(packet.header).__name__} is no header of this protocol")
+            if packet.src not in self.peers[group]:  # it left, or was excluded, a moment ago
+                self.note("drop", group, packet.src, 0, "sender not in the view")
+                return
+            handler(self, packet.src, group, packet.header, packet.payload)
+        except PeerError as fault:
+            self.out.faults.append((packet.src, str(fault)))
+
+    def _keep_if_early(self, packet: Receive) -> None:
+        # A packet of an older era is void: whatever it brought was settled by the flush.
+        # One of a newer era overtook the view that begins it.
+        if packet.era < self.era.get(packet.group, 0):
+            self.note("drop", packet.group, packet.src, 0, "older era")
+            return
+        waiting = self.early.setdefault(packet.group, [])
+        if len(waiting) >= self.options.max_held:
+            reason = f"more than {self.options.max_held} packets of a view not installed here"
+            self.out.faults.append((packet.src, reason))
+        else:
+            waiting.append(packet)
+
+    # -- views ----------------------------------------------------------------------------------
+
+    def install(self, view: View) -> None:
+        """Put a view in force, tell the application, and take what came too early for it."""
+        before = self.views.get(view.group)
+        self.views[view.group] = view
+        self.era[view.group] = view.era
+        self.peers[view.group] = frozenset((*view.members, view.leader))
+        self.others[view.group] = tuple(p for p in view.members if p != self.me)
+        self.on_view(view)
+        if self.me in view.members or (before is not None and self.me in before.members):
+            self.out.deliveries.append(view)  # to a process that left: its last
+        for packet in self.early.pop(view.group, ()):
+            self._receive(packet)
+
+    @abstractmethod
+    def on_view(self, view: View) -> None:
+        """Start the numbers of this view. The first view of a group comes this way too."""
+
+    @abstractmethod
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        """Every frame held here, delivered or not, that some member may lack."""
+
+    @abstractmethod
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        """Deliver, in this protocol's order, what can be delivered of the union; forget the rest."""
+
+    def on_change(self, change: Change) -> None:
+        """At a sequencer: number the next view among the messages."""
+        raise AssertionError("only a sequenced protocol numbers its views")
+
+    # -- what a protocol page writes ------------------------------------------------------------
+
+    @abstractmethod
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        """The application sends m to g."""
+
+    @abstractmethod
+    def on_timer(self, g: GroupId, name: str) -> None:
+        """A delay asked for by `set_timer` is over."""
+
+    @abstractmethod
+    def on_consumed(self, g: GroupId, frames: int) -> None:
+        """The application took `frames` more deliveries: what was consumed may be acknowledged."""
+
+    # -- the verbs ------------------------------------------------------------------------------
+
+    def send(self, p: ProcessId, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
+        """send(p, m): one packet to one process."""
+        self.out.transmits.append(((p,), g, self.era[g], header, m))
+
+    def b_multicast(self, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
+        """B-multicast(g, m): one packet to every *other* member. Nobody sends to itself."""
+        if others := self.others[g]:
+            self.out.transmits.append((others, g, self.era[g], header, m))
+
+    def set_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
+        """Ask for `on_timer(g, name)` after the delay; a running one of that name is replaced."""
+        self.out.timers.append((g, name, delay_ms))
+
+    def note(self, kind: str, g: GroupId, sender: ProcessId, n: int, remark: str = "") -> None:
+        """Something worth a line in a trace at protocol level."""
+        self.out.notes.append((kind, g, sender, n, remark))
+
+    # -- plain state ----------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All but the effects of the last step."""
+        return {name: value for name, value in self.__dict__.items() if name != "out"}
+
+    def copy(self) -> Self:
+        """An independent twin with no effects pending."""
+        twin = super().copy()
+        twin.out = Output()
+        return twin

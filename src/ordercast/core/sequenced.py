@@ -1,0 +1,432 @@
+"""What the sequencer protocols share: numbers, gaps, repeats, stability, numbered views.
+
+One process, the leader of the view, numbers what the group sends; everybody delivers in the order
+of the numbers. How the *body* travels is left to the two pages built on this:
+`sequencer_pb` (through the sequencer) and `sequencer_bb` (from the sender to all).
+
+A view change without a crash of the sequencer is an *entry*: it has a number like a message, so
+every member sees it at the same place, and nobody stops sending. If the sequencer itself is gone,
+a flush ends the era: the survivors deliver the contiguous part of what they hold together, numbers
+begin again at 1 with the new leader, and everybody asks again for its unnumbered frames.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from ordercast.core.events import Change, Kept, Receive, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
+from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.errors import PeerError
+
+MAX_BACKOFF = 32  # the sequencer's STATUS to a silent member slows down to so many periods
+
+
+class Accept(msgspec.Struct, frozen=True, array_like=True):
+    """Number N goes to frame n of `origin`; its body follows. All have delivered up to `stable`."""
+
+    N: int
+    origin: ProcessId
+    n: int
+    stable: int
+
+
+class Fetch(msgspec.Struct, frozen=True, array_like=True):
+    """To the sequencer: send me the entries first..last again."""
+
+    first: int
+    last: int
+
+
+class Status(msgspec.Struct, frozen=True, array_like=True):
+    """From the sequencer: N numbers were given, all up to `stable` is delivered by all, and of the
+    receiver it knows that it delivered all up to R."""
+
+    N: int
+    stable: int
+    R: int
+
+
+class Delivered(msgspec.Struct, frozen=True, array_like=True):
+    """To the sequencer: all numbers up to R were delivered, and consumed, here."""
+
+    R: int
+
+
+class SequencedProtocol(OrderingProtocol):
+    """Total order in one group by one process that gives out numbers."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.book: Numbering | None = None  # at the sequencer only
+        self.leader: ProcessId = me  # the sequencer of this era
+        self.R = 0  # last number delivered here
+        self.top = 0  # highest number known to be given
+        self.stable = 0  # numbers up to here are delivered by all
+        self.arrived: dict[int, Numbered] = {}  # numbered, not in turn yet
+        self.kept: dict[int, Numbered] = {}  # delivered here, not known stable
+        self.S = 0  # frames this process sent, in all eras
+        self.S_first = 0  # ... before it (last) joined
+        self.requests: dict[int, bytes] = {}  # own frames n not delivered yet
+        self.done: dict[ProcessId, int] = {}  # last frame delivered, per origin, in all eras
+        self.own: deque[tuple[int, int]] = deque()  # (number, n) of own frames, not stable
+        self.handed: deque[int] = deque()  # numbers delivered, not consumed yet
+        self.taken = 0  # last number consumed by the application
+        self.acked = 0  # ... and told to the sequencer
+        self.running: set[str] = set()  # timers
+        self.oldest_request = 0  # when last looked at; still the same means it is repeated
+        self.backoff = 1  # periods until the sequencer's next STATUS
+
+    # -- how the body travels: the two pages ------------------------------------------------------
+
+    @abstractmethod
+    def request(self, g: GroupId, n: int, m: bytes) -> None:
+        """Bring our frame n to the sequencer (and perhaps to the others)."""
+
+    @abstractmethod
+    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
+        """At the sequencer: tell all members that this frame has the number N."""
+
+    # -- a member sends ---------------------------------------------------------------------------
+
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        self.S += 1
+        self.requests[self.S] = m
+        self.request(g, self.S, m)
+        self.start_timer(g, "retry", self.options.retry_ms)
+
+    def _repeat_requests(self, g: GroupId) -> None:
+        # Only if nothing of ours was delivered for a whole period: a long queue is not a loss.
+        if not self.requests:
+            return
+        oldest = next(iter(self.requests))
+        if oldest == self.oldest_request:
+            for n in list(self.requests)[: self.options.fetch_batch]:
+                self.note("retransmit", g, self.me, n)
+                self.request(g, n, self.requests[n])
+        self.oldest_request = oldest
+        self.start_timer(g, "retry", self.options.retry_ms)
+
+    # -- a member delivers ------------------------------------------------------------------------
+
+    @on(Accept)
+    def on_ACCEPT(self, src: ProcessId, g: GroupId, accept: Accept, m: bytes) -> None:
+        self._check_sequencer(src)
+        self.place(g, accept.N, accept.stable, Numbered(accept.origin, accept.n, m))
+
+    @on(ViewEntry)
+    def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
+        self._check_sequencer(src)
+        self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
+
+    def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        """Put an entry at its number, and deliver what is in turn."""
+        if N > self.R:
+            if self.R + self.options.max_held < N:
+                raise PeerError(f"number {N} lies more than max_held above {self.R}")
+            self.arrived[N] = entry
+            self.deliver_in_turn(g)
+        self.learn(g, N, stable)
+
+    def deliver_in_turn(self, g: GroupId) -> None:
+        """wait until N = R + 1; TO-deliver(m); R := N"""
+        arrived, deliveries = self.arrived, self.out.deliveries
+        while (entry := arrived.pop(self.R + 1, None)) is not None:
+            self.R = N = self.R + 1
+            self.kept[N] = entry
+            if entry.view is not None:
+                self._deliver_view(g, entry.view)
+                continue
+            origin = entry.origin
+            self.done[origin] = entry.n
+            deliveries.append((g, origin, entry.n, N, entry.payload))
+            if origin == self.me:
+                self.requests.pop(entry.n, None)
+                self.own.append((N, entry.n))
+            if self.options.driver_consumes:
+                self.handed.append(N)
+            else:
+                self.taken = N
+        if self.taken > self.acked:
+            self._acknowledge_soon(g)
+
+    def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
+        now = self.views[g]
+        self.install(View(g, entry.number, entry.members, self.leader, now.era, entry.N))
+        if not self.handed:
+            self.taken = self.R  # a view needs no consumption
+
+    def learn(self, g: GroupId, top: int, stable: int) -> None:
+        """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
+        if top > self.top:
+            self.top = top
+        if self.top > self.R:
+            self.start_timer(g, "gap", self.options.retry_ms)
+        if stable > self.stable:
+            if stable > self.taken:
+                raise PeerError(f"number {stable} is called stable, but was not acknowledged here")
+            for N in range(self.stable + 1, stable + 1):
+                self.kept.pop(N, None)
+            self.stable = stable
+            self._report_own_stable(g)
+
+    def _report_own_stable(self, g: GroupId) -> None:
+        n = 0
+        while self.own and self.own[0][0] <= self.stable:
+            _, n = self.own.popleft()
+        if n:
+            self.out.stable.append((g, n - self.S_first))
+
+    @on(Status)
+    def on_STATUS(self, src: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
+        self._check_sequencer(src)
+        self.learn(g, status.N, status.stable)
+        if self.taken > status.R:  # our acknowledgement was lost, or waits for its timer
+            self._acknowledge(g)
+
+    def _fetch_missing(self, g: GroupId) -> None:
+        """FETCH(R+1..): what lies between the last number delivered and the next one here."""
+        if self.top <= self.R:
+            return
+        first = self.R + 1
+        last = min(self.arrived, default=self.top + 1) - 1
+        last = min(last, self.R + self.options.fetch_batch)
+        self.note("nack", g, self.leader, first, f"{first}..{last}")
+        self.send(self.leader, g, Fetch(first, last))
+        self.start_timer(g, "gap", self.options.retry_ms)
+
+    def _check_sequencer(self, src: ProcessId) -> None:
+        if src != self.leader:
+            raise PeerError(f"process {src} speaks as the sequencer, which is {self.leader}")
+
+    # -- a member acknowledges --------------------------------------------------------------------
+
+    def on_consumed(self, g: GroupId, frames: int) -> None:
+        for _ in range(frames):
+            self.taken = self.handed.popleft()
+        if not self.handed:
+            self.taken = self.R
+        if self.taken > self.acked:
+            self._acknowledge_soon(g)
+
+    def _acknowledge_soon(self, g: GroupId) -> None:
+        if self.taken - self.acked >= self.options.ack_every:
+            self._acknowledge(g)
+        else:
+            self.start_timer(g, "ack", self.options.ack_delay_ms)
+
+    def _acknowledge(self, g: GroupId) -> None:
+        self.acked = self.taken
+        if self.book is not None:
+            self._acknowledged(g, self.me, self.taken)
+        else:
+            self.send(self.leader, g, Delivered(self.taken))
+            self.start_timer(g, "repeat", self.options.retry_ms)
+
+    # -- the sequencer numbers --------------------------------------------------------------------
+
+    def number(self, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
+        """Number frame n of origin in its turn; answer a repeat with the number it has."""
+        book = self.book
+        if book is None:
+            raise PeerError("a request to number a frame came to a process that is no sequencer")
+        frames = book.in_order(origin, n, m)
+        for frame in frames:
+            self._enter(g, frame)
+        if not frames and (N := book.number_of.get((origin, n))) is not None:
+            self._resend(origin, g, N)
+
+    def _enter(self, g: GroupId, entry: Numbered) -> None:
+        book = self.book
+        assert book is not None
+        N = book.enter(entry)
+        if entry.view is not None:
+            self.to_all(g, entry.view)
+        else:
+            self.announce(g, N, entry)
+        self.backoff = 1
+        self.start_timer(g, "status", self.options.status_ms)
+        if self.me in book.acks.marks:
+            self.place(g, N, book.stable, entry)
+
+    def to_all(self, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
+        """One packet to every member, and to those whose last view is still on its way."""
+        others = self.others[g]
+        if self.book is not None and self.book.leaving:
+            others += tuple(p for p in self.book.leaving if p != self.me and p not in others)
+        if others:
+            self.out.transmits.append((others, g, self.era[g], header, m))
+
+    def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
+        assert self.book is not None
+        entry = self.book.history[N]
+        if p == self.me:
+            return
+        self.note("retransmit", g, entry.origin, entry.n, f"number {N} to {p}")
+        if entry.view is not None:
+            self.send(p, g, entry.view)
+        else:
+            self.send(p, g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
+
+    @on(Fetch)
+    def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:
+        if self.book is None:
+            raise PeerError("FETCH came to a process that is no sequencer")
+        last = min(fetch.last, fetch.first + self.options.fetch_batch - 1, self.book.N)
+        for N in range(max(fetch.first, self.book.stable + 1), last + 1):
+            self._resend(p, g, N)
+
+    # -- the sequencer learns what is stable ------------------------------------------------------
+
+    @on(Delivered)
+    def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
+        if self.book is None:
+            raise PeerError("an acknowledgement came to a process that is no sequencer")
+        repeated = self.book.acks.marks.get(p) == ack.R
+        self._acknowledged(g, p, ack.R)
+        if repeated:
+            self._send_status(p, g)
+
+    def _acknowledged(self, g: GroupId, p: ProcessId, R: int) -> None:
+        assert self.book is not None
+        if self.book.acknowledged(p, R):
+            self._prune(g)
+
+    def _prune(self, g: GroupId) -> None:
+        assert self.book is not None
+        self.book.prune()
+        self.start_timer(g, "status", self.options.status_ms)
+        if self.me in self.book.acks.marks:
+            self.learn(g, self.book.N, self.book.stable)
+
+    def _tell_status(self, g: GroupId) -> None:
+        """An idle sequencer says where it stands, to those who are behind, until nobody is."""
+        book = self.book
+        if book is None:
+            return
+        others = [p for p in book.acks.marks if p != self.me]
+        behind = [p for p in others if book.acks.marks[p] < book.N]
+        for p in behind or others:
+            if p in book.joining:
+                self._resend(p, g, book.joining[p])
+            else:
+                self._send_status(p, g)
+        if behind:
+            self.backoff = min(2 * self.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * self.backoff)
+
+    def _send_status(self, p: ProcessId, g: GroupId) -> None:
+        book = self.book
+        assert book is not None
+        self.send(p, g, Status(book.N, book.stable, book.acks.marks.get(p, book.N)))
+
+    def on_timer(self, g: GroupId, name: str) -> None:
+        self.running.discard(name)
+        if name == "retry":
+            self._repeat_requests(g)
+        elif name == "gap":
+            self._fetch_missing(g)
+        elif name == "status":
+            self._tell_status(g)
+        elif name == "ack":
+            if self.taken > self.acked:
+                self._acknowledge(g)
+        elif self.kept:  # "repeat": the STATUS that calls it stable may have been lost
+            self._acknowledge(g)
+
+    def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
+        """Start a timer unless it runs already."""
+        if name not in self.running:
+            self.running.add(name)
+            self.set_timer(g, name, delay_ms)
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def on_change(self, change: Change) -> None:
+        """At the sequencer: the next view gets a number like a message."""
+        g, book, now = change.group, self.book, self.views[change.group]
+        assert book is not None, "a change of members goes to the sequencer"
+        stay = tuple(p for p in now.members if p not in (*change.left, *change.dead))
+        joined = tuple(p for p in change.joined if p not in stay)
+        last = tuple(sorted(book.last.items()))
+        N = book.N + 1
+        entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
+        for p in joined:
+            book.acks.admit(p, book.N)
+            book.joining[p] = N
+        if self.me in joined:
+            self._start_after(N - 1)
+        book.leaving.update({p: N for p in change.left if p in now.members})
+        for p in change.dead:
+            book.forget(p)
+        if self.me not in book.acks.marks:  # it only leads: it delivers nothing
+            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
+        else:
+            self.others[g] = tuple(p for p in entry.members if p != self.me)
+        self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
+        self._prune(g)
+
+    def _keep_if_early(self, packet: Receive) -> None:
+        # A joiner starts at exactly the entry that admits it. Starting at the first number seen
+        # would hide a lost prefix.
+        g, header = packet.group, packet.header
+        if g in self.views or not isinstance(header, ViewEntry) or self.me not in header.joined:
+            super()._keep_if_early(packet)
+            return
+        self._start_after(header.N)
+        self.done.update(header.last)
+        self.S = self.S_first = self.done.get(self.me, 0)
+        self.install(View(g, header.number, header.members, packet.src, packet.era, header.N))
+        self._acknowledge(g)
+
+    def _start_after(self, number: int) -> None:
+        """The next number expected here is the one after this."""
+        self.R = self.top = self.stable = self.taken = self.acked = number
+        self.arrived, self.kept = {}, {}
+
+    def on_view(self, view: View) -> None:
+        """A numbered view is an entry among others. One without a number begins a new era."""
+        if view.start:
+            self.leader = view.leader
+            if self.book is not None:
+                self.peers[view.group] |= self.book.leaving.keys()
+        else:
+            self._begin_era(view)
+
+    def _begin_era(self, view: View) -> None:
+        g = view.group
+        self.leader = view.leader
+        self._start_after(0)
+        if self.own:
+            self.out.stable.append((g, self.own[-1][1] - self.S_first))
+            self.own.clear()
+        self.handed = deque(0 for _ in self.handed)
+        self.running.clear()
+        leads = self.me == view.leader
+        limit = self.options.max_held
+        self.book = Numbering(view.members, 0, self.done, limit) if leads else None
+        for n, m in list(self.requests.items()):
+            self.request(g, n, m)
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        return tuple(
+            Kept(e.origin, e.n, (N,) if e.view is None else (N, *e.view.members), e.payload)
+            for N, e in sorted({**self.kept, **self.arrived}.items())
+        )
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""
+        for kept in union:
+            N, *members = kept.stamp
+            if N > self.R:
+                view = None
+                if kept.origin == VIEW_ENTRY:
+                    view = ViewEntry(N, kept.n, tuple(members), (), (), 0)
+                self.arrived[N] = Numbered(kept.origin, kept.n, kept.payload, view)
+        self.deliver_in_turn(g)
+        self.arrived.clear()

@@ -1,0 +1,1 @@
+"""The ordering protocols, one page each. `registry` lists them."""

@@ -1,0 +1,45 @@
+"""All protocols by name, and the one an order gets by default."""
+
+from __future__ import annotations
+
+from ordercast.core.declaration import ORDERS
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.protocols.basic import Basic
+from ordercast.protocols.fifo import Fifo
+from ordercast.protocols.reliable import Reliable
+from ordercast.protocols.sequencer_bb import SequencerBB
+from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.vector import CausalVector
+
+PROTOCOLS: dict[str, type[OrderingProtocol]] = {
+    protocol.declaration.name: protocol
+    for protocol in (Basic, Reliable, Fifo, CausalVector, SequencerPB, SequencerBB)
+}
+
+DEFAULTS: dict[str, str] = {
+    "none": "reliable",
+    "fifo": "fifo",
+    "causal": "vector",
+    "total": "sequencer_pb",
+}
+
+
+def choose(order: str | None, protocol: str | None) -> type[OrderingProtocol]:
+    """The protocol for an order, or the named one; a `ValueError` lists what there is."""
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise ValueError(f"unknown protocol {protocol!r}; built are {', '.join(PROTOCOLS)}")
+    if order is None:
+        if protocol is None:
+            raise ValueError(f"say which order the group needs: one of {', '.join(DEFAULTS)}")
+        return PROTOCOLS[protocol]
+    if order not in DEFAULTS:
+        what = "is not built yet" if order in ORDERS else "is unknown"
+        raise ValueError(f"the order {order!r} {what}; built are {', '.join(DEFAULTS)}")
+    chosen = PROTOCOLS[protocol or DEFAULTS[order]]
+    if chosen.declaration.order != order:
+        fitting = [n for n, p in PROTOCOLS.items() if p.declaration.order == order]
+        raise ValueError(
+            f"protocol {protocol!r} gives {chosen.declaration.order!r}, not {order!r}; "
+            f"for {order!r} there is {', '.join(fitting)}"
+        )
+    return chosen

@@ -1,0 +1,122 @@
+"""Total order by a sequencer, the body from the sender to all (BB).
+
+Source      001 (Coulouris et al.), slides "Total Ordering (3)" and "(4)" (Amoeba's BB method).
+Guarantees  total, FIFO and causal order within one group.
+Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
+Costs       n packets with the body from the sender, n small ones from the sequencer; four
+            integers in every header. A member needs two packets before it can deliver.
+
+    TO-multicast(g, m) by p      B-multicast(g + sequencer, <m, id>)
+    <m, id> at the sequencer     S := S + 1;  B-multicast(g, <"order", id, S>)
+    <m, id> at a member          hold back <m, id>
+    <"order", id, S>             wait until <m, id> is held back and S = R + 1;
+                                 TO-deliver(m);  R := S
+
+Departures from the source
+  D1 to D6 as in `sequencer_pb`; the id is (sender, n).                     (test_sequencer_D1_...)
+  D7  An order whose body does not come is fetched from the sequencer, which has every body it
+      numbered.                                                          (test_sequencer_bb_D7_...)
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.declaration import Declaration
+from ordercast.core.events import View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbering import Numbered
+from ordercast.core.protocol import Options, on
+from ordercast.core.sequenced import SequencedProtocol
+from ordercast.errors import PeerError
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """Frame n of its sender; the body follows."""
+
+    n: int
+
+
+class Order(msgspec.Struct, frozen=True, array_like=True):
+    """From the sequencer: number N goes to frame n of `origin`, whose body comes from there."""
+
+    N: int
+    origin: ProcessId
+    n: int
+    stable: int
+
+
+class SequencerBB(SequencedProtocol):
+    """TO-multicast with the body from the sender."""
+
+    declaration = Declaration(
+        name="sequencer_bb",
+        order="total",
+        scope="group",
+        network="N0",
+        header="4",
+        packets="2n",
+        exact=False,
+        silence="STATUS of an idle sequencer",
+        source="001, Total Ordering (3) and (4); PROTOCOLS 4.1, 4.3",
+        promises=(
+            "no_duplication", "no_creation", "membership", "validity", "agreement",
+            "fifo.group", "causal.group", "total.group", "total.gapless",
+        ),
+        crash="a dead member is excluded by a numbered view; a dead sequencer ends the group",
+        sequenced=True,
+    )  # fmt: skip
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.bodies: dict[tuple[ProcessId, int], bytes] = {}  # held back, without an order
+        self.bodiless: dict[tuple[ProcessId, int], Order] = {}  # orders without a body
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        if not view.start:
+            self.bodies, self.bodiless = {}, {}
+
+    # TO-multicast(g, m) by p
+    def request(self, g: GroupId, n: int, m: bytes) -> None:
+        if self.leader not in self.others[g] and self.leader != self.me:
+            self.send(self.leader, g, Body(n), m)
+        self.b_multicast(g, Body(n), m)
+        if self.book is not None:
+            self.number(g, self.me, n, m)
+
+    # <m, id> at the sequencer, <m, id> at a member
+    @on(Body)
+    def on_BODY(self, p: ProcessId, g: GroupId, body: Body, m: bytes) -> None:
+        if self.book is not None:
+            self.number(g, p, body.n, m)
+            return
+        order = self.bodiless.pop((p, body.n), None)
+        if order is not None:
+            self.place(g, order.N, order.stable, Numbered(p, body.n, m))
+        elif body.n > self.done.get(p, 0):
+            if len(self.bodies) >= self.options.max_held:
+                raise PeerError(f"more than {self.options.max_held} bodies without an order")
+            self.bodies[p, body.n] = m
+
+    # <"order", id, S>
+    @on(Order)
+    def on_ORDER(self, src: ProcessId, g: GroupId, order: Order, m: bytes) -> None:
+        self._check_sequencer(src)
+        origin, n = order.origin, order.n
+        body = self.requests.get(n) if origin == self.me else self.bodies.get((origin, n))
+        if body is not None:
+            self.place(g, order.N, order.stable, Numbered(origin, n, body))
+            return
+        if order.N > self.R and order.N not in self.arrived:
+            self.bodiless[origin, n] = order
+        self.learn(g, order.N, order.stable)  # D7: a gap as long as the body is not here
+
+    def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        self.bodies.pop((entry.origin, entry.n), None)
+        self.bodiless.pop((entry.origin, entry.n), None)
+        super().place(g, N, stable, entry)
+
+    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
+        assert self.book is not None
+        self.to_all(g, Order(N, entry.origin, entry.n, self.book.stable))

@@ -1,0 +1,82 @@
+"""Total order by a sequencer, the body through the sequencer (PB).
+
+Source      001 (Coulouris et al.), slides "Total Ordering (2)" to "(4)", with the body's way of
+            Amoeba's PB method: point-to-point to the sequencer, which broadcasts.
+Guarantees  total, FIFO and causal order within one group.
+Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
+Costs       one packet to the sequencer, n from it; four integers in every header. The body
+            travels twice; a member needs one packet before it can deliver.
+
+    TO-multicast(g, m) by p        n := n + 1;  send(sequencer, <REQUEST, n, m>)
+    REQUEST(n, m) from p           wait until n = last[p] + 1;  N := N + 1;
+                                   B-multicast(g, <ACCEPT, N, p, n, m>)
+    ACCEPT(N, p, n, m)             wait until N = R + 1;  TO-deliver(m);  R := N
+
+Departures from the source
+  D1  The slides number in order of arrival, which breaks FIFO on a reordering network. The
+      sequencer numbers a sender's frames in the order of n.                (test_sequencer_D1_...)
+  D2  A lost REQUEST is repeated with the same n; a repeat gets its old
+      number.                                                               (test_sequencer_D2_...)
+  D3  A gap is fetched from the sequencer; a lost last ACCEPT is noticed by the STATUS of an idle
+      sequencer.                                                            (test_sequencer_D3_...)
+  D4  The history of the slides only grows. Here an entry is forgotten when every member has
+      reported its delivery.                                                (test_sequencer_D4_...)
+  D5  The slides count from 0 and compare with the next expected number; here numbers start at 1
+      and R is the last one delivered.                                      (test_sequencer_D5_...)
+  D6  Members come and go as numbered entries; the slides have a static
+      group.                                                                (test_sequencer_D6_...)
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.declaration import Declaration
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbering import Numbered
+from ordercast.core.protocol import on
+from ordercast.core.sequenced import Accept, SequencedProtocol
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """To the sequencer: number my frame n, whose body follows."""
+
+    n: int
+
+
+class SequencerPB(SequencedProtocol):
+    """TO-multicast through the sequencer."""
+
+    declaration = Declaration(
+        name="sequencer_pb",
+        order="total",
+        scope="group",
+        network="N0",
+        header="4",
+        packets="1+n",
+        exact=False,
+        silence="STATUS of an idle sequencer",
+        source="001, Total Ordering (3) and (4); PROTOCOLS 4.2, 4.3",
+        promises=(
+            "no_duplication", "no_creation", "membership", "validity", "agreement",
+            "fifo.group", "causal.group", "total.group", "total.gapless",
+        ),
+        crash="a dead member is excluded by a numbered view; a dead sequencer ends the group",
+        sequenced=True,
+    )  # fmt: skip
+
+    # TO-multicast(g, m) by p
+    def request(self, g: GroupId, n: int, m: bytes) -> None:
+        if self.book is not None:
+            self.number(g, self.me, n, m)
+        else:
+            self.send(self.leader, g, Request(n), m)
+
+    # REQUEST(n, m) from p
+    @on(Request)
+    def on_REQUEST(self, p: ProcessId, g: GroupId, request: Request, m: bytes) -> None:
+        self.number(g, p, request.n, m)
+
+    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
+        assert self.book is not None
+        self.to_all(g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)

@@ -1,0 +1,1 @@
+"""Links that make a bad network good enough."""

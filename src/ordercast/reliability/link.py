@@ -1,0 +1,111 @@
+"""A link between two processes: from lossy, duplicating and reordering (N0) to reliable FIFO (N2).
+
+Source      000 to 004 all assume reliable channels; this is the textbook construction.
+Guarantees  what is sent to a live peer arrives once, in the order of sending.
+Needs       nothing (N0).
+Costs       two integers in every header; one acknowledgement per `ack_every` packets or delay.
+
+    send(m) to q             s := s + 1;  unacked[s] := m;  transmit <m, s, ack>
+    receive(<m, s, ack>)     unacked := those above ack
+                             if s = r + 1: r := s, deliver m, then what waited behind it
+                             else if s > r: keep it; otherwise it is a repeat
+    acknowledge r            with the next packet to q, or alone after a while
+    no progress for a while  transmit again what is unacknowledged
+
+One link carries all groups that two processes share, so order between groups is kept too.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.events import Receive
+from ordercast.core.ids import GroupId
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+
+LINK_GROUP: GroupId = 0  # packets of the links themselves belong to no group
+
+
+class Linked(msgspec.Struct, frozen=True, array_like=True):
+    """Packet s of this link, carrying `header`; everything up to `ack` has arrived here."""
+
+    s: int
+    ack: int
+    header: msgspec.Struct
+
+
+class LinkAck(msgspec.Struct, frozen=True, array_like=True):
+    """Everything up to `ack` has arrived here."""
+
+    ack: int
+
+
+Packet = tuple[GroupId, int, msgspec.Struct, bytes]
+"""(group, era, header, payload), as it is transmitted"""
+
+
+class Link(PlainState):
+    """One side of the link to one peer."""
+
+    def __init__(self, ack_every: int, window: int) -> None:
+        self.s = 0  # packets sent
+        self.unacked: dict[int, Packet] = {}  # sent, not acknowledged
+        self.r = 0  # packets received in order
+        self.ahead: dict[int, Receive] = {}  # received, a predecessor is missing
+        self.owed = 0  # packets received since the last acknowledgement
+        self.seen_unacked = 0  # the oldest unacknowledged packet when last looked at
+        self.ack_every = ack_every
+        self.window = window  # how far ahead a packet may come
+
+    def wrap(self, group: GroupId, era: int, header: msgspec.Struct, payload: bytes) -> Packet:
+        """send(m): number it, keep it, and let it carry our acknowledgement."""
+        self.s += 1
+        self.unacked[self.s] = (group, era, header, payload)
+        return self._packet(self.s)
+
+    def receive(self, packet: Receive) -> list[Receive]:
+        """receive(<m, s, ack>): what may be handed up now, in order."""
+        linked = packet.header
+        assert isinstance(linked, Linked)
+        self.acknowledged(linked.ack)
+        self.owed += 1  # a repeat is acknowledged too: the first answer was lost
+        if linked.s <= self.r:
+            return []
+        if linked.s > self.r + self.window:
+            raise PeerError(f"packet {linked.s} lies more than {self.window} above {self.r}")
+        group, era, payload = packet.group, packet.era, packet.payload
+        self.ahead[linked.s] = Receive(packet.src, group, era, linked.header, payload)
+        ready = []
+        while (following := self.ahead.pop(self.r + 1, None)) is not None:
+            self.r += 1
+            ready.append(following)
+        return ready
+
+    def acknowledged(self, ack: int) -> None:
+        """The peer has everything up to `ack`."""
+        if ack > self.s:
+            raise PeerError(f"packet {ack} is acknowledged, but only {self.s} were sent")
+        while self.unacked and (oldest := next(iter(self.unacked))) <= ack:
+            del self.unacked[oldest]
+
+    def acknowledge(self) -> LinkAck:
+        """An acknowledgement that travels alone."""
+        self.owed = 0
+        return LinkAck(self.r)
+
+    def must_acknowledge(self) -> bool:
+        """Have enough packets come in for an answer of its own?"""
+        return self.owed >= self.ack_every
+
+    def stalled(self, most: int) -> list[Packet]:
+        """What to transmit again: the oldest unacknowledged packets, if none moved lately."""
+        oldest = next(iter(self.unacked), 0)
+        stuck = oldest == self.seen_unacked and oldest > 0
+        self.seen_unacked = oldest
+        return [self._packet(s) for s in list(self.unacked)[:most]] if stuck else []
+
+    def _packet(self, s: int) -> Packet:
+        self.owed = 0
+        group, era, header, payload = self.unacked[s]
+        return group, era, Linked(s, self.r, header), payload

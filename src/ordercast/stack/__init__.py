@@ -1,0 +1,1 @@
+"""Membership, links and ordering, put together: one machine per process."""

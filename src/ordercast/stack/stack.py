@@ -1,0 +1,205 @@
+"""Everything of one process as one pure machine.
+
+    Multicast, Timer, Consumed  ─────────────►  the ordering protocol of the group
+    Receive  ──►  link (only where the network ──►  a membership packet?  LedMembership
+                  is weaker than needed)            otherwise             the ordering protocol
+    Change   ──►  a sequenced protocol numbers it; for the others LedMembership runs a flush
+
+All parts write into one `Output`, so nothing is copied from layer to layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import msgspec
+
+from ordercast.core.declaration import Network
+from ordercast.core.events import Change, Event, Kept, Multicast, Receive, Timer, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+from ordercast.membership.led import MEMBERSHIP_HEADERS, LedMembership
+from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
+
+
+def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], ...]:
+    """Every header that may stand on a group's channel; the place in this tuple is its wire tag."""
+    return (*MEMBERSHIP_HEADERS, *protocol.headers)
+
+
+class Stack(PlainState):
+    """Membership + reliability + ordering of one process."""
+
+    def __init__(
+        self, me: ProcessId, *, network: Network = "N2", options: Options | None = None
+    ) -> None:
+        self.me = me
+        self.network = network  # what carries the packets
+        self.options = options or Options()
+        self.protocols: dict[GroupId, OrderingProtocol] = {}
+        self.memberships: dict[GroupId, LedMembership] = {}  # of groups without a sequencer
+        self.queued: dict[GroupId, list[Multicast]] = {}  # multicasts while a flush runs
+        self.linked: set[GroupId] = set()  # groups that need links on this network
+        self.links: dict[ProcessId, Link] = {}
+        self.running: set[str] = set()  # timers of the links
+        self.out = Output()
+
+    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
+        """Take part in group g, as a member or as its leader. Its first view comes as an event."""
+        assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
+        machine = protocol(self.me, self.options)
+        machine.out = self.out
+        self.protocols[g] = machine
+        if not protocol.declaration.sequenced:
+            self.memberships[g] = LedMembership(self.me, g, machine)
+        if protocol.declaration.network > self.network:  # "N0" < "N1" < "N2"
+            self.linked.add(g)
+
+    def close(self, g: GroupId) -> None:
+        """Forget group g. Packets that still come for it are dropped."""
+        self.protocols.pop(g, None)
+        self.memberships.pop(g, None)
+        self.queued.pop(g, None)
+        self.linked.discard(g)
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        """Every frame of g held here that some member may lack."""
+        return self.protocols[g].unstable(g)
+
+    # -- the one door -----------------------------------------------------------------------------
+
+    def step(self, events: Iterable[Event]) -> Output:
+        """Take a batch of events; return what must be done, valid until the next step."""
+        out = self.out
+        out.clear()
+        for event in events:
+            if type(event) is Receive:
+                self._receive(event)
+            else:
+                self._handle(event)
+        if self.linked or self.links:
+            self._put_on_links(out)
+        return out
+
+    def _handle(self, event: Event) -> None:
+        g = event.group
+        if g == LINK_GROUP:
+            assert isinstance(event, Timer)
+            self._on_link_timer(event.name)
+            return
+        protocol = self.protocols.get(g)
+        if protocol is None:  # closed a moment ago
+            return
+        membership = self.memberships.get(g)
+        if membership is None:
+            protocol.handle(event)
+        elif isinstance(event, Multicast) and membership.blocked:
+            self.queued.setdefault(g, []).append(event)
+        elif isinstance(event, Change):
+            membership.change(self.out, event)
+            self._release(g)
+        else:
+            if isinstance(event, View):
+                membership.begin(event)
+            protocol.handle(event)
+
+    def _receive(self, packet: Receive) -> None:
+        header = type(packet.header)
+        if header is Linked or header is LinkAck:
+            self._receive_linked(packet)
+            return
+        protocol = self.protocols.get(packet.group)
+        if protocol is None:
+            return
+        if header in MEMBERSHIP_HEADERS and packet.group in self.memberships:
+            self._receive_membership(packet)
+        else:
+            protocol.handle(packet)
+
+    def _receive_membership(self, packet: Receive) -> None:
+        try:
+            self.memberships[packet.group].receive(self.out, packet)
+        except PeerError as fault:
+            self.out.faults.append((packet.src, str(fault)))
+        self._release(packet.group)
+
+    def _release(self, g: GroupId) -> None:
+        """The flush is over: what was queued meanwhile is sent in the new view."""
+        if g in self.queued and not self.memberships[g].blocked:
+            for multicast in self.queued.pop(g):
+                self.protocols[g].handle(multicast)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def _link(self, p: ProcessId) -> Link:
+        link = self.links.get(p)
+        if link is None:
+            link = self.links[p] = Link(self.options.ack_every, self.options.max_held)
+        return link
+
+    def _receive_linked(self, packet: Receive) -> None:
+        link = self._link(packet.src)
+        try:
+            if isinstance(packet.header, LinkAck):
+                link.acknowledged(packet.header.ack)
+                return
+            for inner in link.receive(packet):
+                self._receive(inner)
+        except PeerError as fault:
+            self.out.faults.append((packet.src, str(fault)))
+
+    def _put_on_links(self, out: Output) -> None:
+        """Wrap what leaves for a linked group, and acknowledge what came without an answer."""
+        plain, out.transmits = out.transmits, []
+        for to, g, era, header, payload in plain:
+            if g not in self.linked or type(header) is Linked:
+                out.transmits.append((to, g, era, header, payload))
+                continue
+            for p in to:
+                out.transmits.append(((p,), *self._link(p).wrap(g, era, header, payload)))
+        for p, link in self.links.items():
+            if link.must_acknowledge():
+                out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
+            elif link.owed:
+                self._start_link_timer("ack", self.options.ack_delay_ms)
+            if link.unacked:
+                self._start_link_timer("retransmit", self.options.retry_ms)
+
+    def _start_link_timer(self, name: str, delay_ms: int) -> None:
+        if name not in self.running:
+            self.running.add(name)
+            self.out.timers.append((LINK_GROUP, name, delay_ms))
+
+    def _on_link_timer(self, name: str) -> None:
+        self.running.discard(name)
+        for p, link in self.links.items():
+            if name == "ack" and link.owed:
+                self.out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
+            elif name == "retransmit":
+                for packet in link.stalled(self.options.fetch_batch):
+                    self.out.transmits.append(((p,), *packet))
+                    self.out.notes.append(("retransmit", packet[0], self.me, 0, f"to {p}"))
+
+    def unreachable(self, p: ProcessId) -> None:
+        """p is gone for good: nothing more is repeated to it."""
+        self.links.pop(p, None)
+
+    # -- plain state ------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All but the effects of the last step."""
+        return {name: value for name, value in self.__dict__.items() if name != "out"}
+
+    def copy(self) -> Self:
+        """An independent twin with no effects pending."""
+        twin = super().copy()
+        twin.out = Output()
+        for g, protocol in twin.protocols.items():
+            protocol.out = twin.out
+            if g in twin.memberships:
+                twin.memberships[g].protocol = protocol
+        return twin

@@ -1,0 +1,1 @@
+"""What happened, written down: schema, recorder, readers, and the slow, obvious oracles."""
