@@ -1,0 +1,40 @@
+"""Deterministic simulation: the real machines on a made-up network, replayed from one seed."""
+
+from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
+from ordercast.simulation.delays import Constant, Exponential, LogNormal, Uniform
+from ordercast.simulation.faults import Crash, FlushTo, Heal, Join, Leave, Partition
+from ordercast.simulation.network import NetworkModel
+from ordercast.simulation.outcome import Outcome, Statistics
+from ordercast.simulation.run import simulate
+from ordercast.simulation.workload import (
+    Workload,
+    all_senders,
+    bursts,
+    conversations,
+    one_sender,
+)
+
+__all__ = [
+    "Constant",
+    "Crash",
+    "Exponential",
+    "FlushTo",
+    "GroupConfig",
+    "Heal",
+    "Join",
+    "Leave",
+    "LogNormal",
+    "NetworkModel",
+    "Outcome",
+    "Partition",
+    "SimulationConfig",
+    "Statistics",
+    "Uniform",
+    "Workload",
+    "all_senders",
+    "bursts",
+    "conversations",
+    "one_sender",
+    "overlapping_groups",
+    "simulate",
+]

@@ -1,0 +1,365 @@
+"""The driver of a simulated run: it hands events to machines and carries out what they ask for.
+
+An *event* is something handed to a machine: a packet, a timer, a multicast, a consumption, a view
+or its change. Everything that decides is a list, a dict in insertion order, or a seeded random
+number, so a run is the same in every interpreter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Literal, Protocol
+
+from ordercast.core.events import (
+    Change,
+    Consumed,
+    Event,
+    Flush,
+    Kept,
+    Multicast,
+    Timer,
+    View,
+)
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Delivery, Note, Output
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.simulation.agenda import Agenda, Alarm, Arrival
+from ordercast.simulation.log import Ended, Noted, Sent, TraceLog
+from ordercast.simulation.network import Medium
+from ordercast.simulation.payload import pack, unpack
+from ordercast.simulation.seats import Roster, Seat
+from ordercast.simulation.timers import Timers
+from ordercast.simulation.workload import Application
+
+EndReason = Literal["quiescent", "quiet", "time limit", "event limit"]
+
+MAX_FAULTS_KEPT = 100  # remarks on peers that broke the protocol; all are counted
+
+
+class Machine(Protocol):
+    """Everything of one process, as the driver sees it."""
+
+    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None: ...
+    def close(self, g: GroupId) -> None: ...
+    def step(self, events: Iterable[Event]) -> Output: ...
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]: ...
+
+
+class Limits:
+    """When a run is stopped though it is not over; all in ticks, except the events."""
+
+    def __init__(self, *, ticks: int, events: int, quiet: int) -> None:
+        self.ticks = ticks
+        self.events = events
+        self.quiet = quiet  # no application was handed or said anything for so long
+
+
+class Simulation:
+    """Machines, a network, applications and a trace."""
+
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        applications: Sequence[Application | None],
+        rosters: Mapping[GroupId, Roster],
+        agenda: Agenda,
+        medium: Medium,
+        *,
+        size: int,
+        window: int | None = None,
+        consume_ticks: int | None = None,
+        detect_ticks: int = 1,
+        keep_notes: bool = False,
+    ) -> None:
+        self.machines = machines
+        self.applications = applications
+        self.rosters = rosters
+        self.agenda = agenda
+        self.medium = medium
+        self.size = size  # bytes of a message
+        self.window = window  # own messages to a group that are not yet delivered by all
+        self.consume_ticks = consume_ticks  # how long applications take; None: machines don't ask
+        self.detect_ticks = detect_ticks  # from a crash until the leader knows
+        self.keep_notes = keep_notes
+        self.timers = Timers(len(machines), agenda.alarms)
+        self.log = TraceLog()
+        self.now = 0
+        self.news = 0  # when an application last said or was handed something
+        self.steps: list[Callable[[Iterable[Event]], Output] | None] = [
+            machine.step for machine in machines
+        ]  # the one door of each process; None once it has crashed
+        self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
+        self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # by its own views
+        self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say
+        self.events = 0
+        self.timers_fired = 0
+        self.deliveries = 0
+        self.consumptions = 0
+        self.missed = 0  # packets that reached a crashed process
+        self.unsaid = 0  # messages planned for a crashed process
+        self.untold = 0  # changes for a leader that was dead
+        self.notes: Counter[str] = Counter()
+        self.faults = 0
+        self.first_faults: list[tuple[ProcessId, ProcessId, str]] = []  # (at, by, what)
+
+    # -- a run ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open all groups and give the first views."""
+        for g, roster in self.rosters.items():
+            first = roster.first_view(g)
+            roster.note_view(first)
+            takers = dict.fromkeys((roster.leader, *roster.members))
+            for p in takers:
+                self.open(p, g)
+            if roster.led:
+                self.hand(roster.leader, (first,))
+                self.tell_leader(Change(g, joined=roster.members))
+            else:
+                for p in takers:
+                    self.hand(p, (first,))
+
+    def run(self, limits: Limits) -> EndReason:
+        """Work off the agenda until it is empty or a limit is reached; say which."""
+        agenda = self.agenda
+        while (tick := agenda.next_tick()) is not None:
+            if tick > limits.ticks:
+                return "time limit"
+            if self.events >= limits.events:
+                return "event limit"
+            if tick - self.news > limits.quiet and not agenda.acts:
+                return "quiet"
+            self.now = tick
+            for act in agenda.acts.pop(tick, ()):
+                act()
+            for alarm in agenda.alarms.pop(tick, ()):
+                self._ring(alarm)
+            if tick in agenda.packets:
+                self._arrive(agenda.packets.pop(tick))
+        return "quiescent"
+
+    def finish(self) -> None:
+        """The run is over and drained: every log that is left is complete."""
+        for p, step in enumerate(self.steps):
+            if step is not None:
+                self.log.add(p, self.now, Ended("end"))
+
+    # -- what scripts do ------------------------------------------------------------------------
+
+    def say(self, p: ProcessId, groups: Iterable[GroupId]) -> None:
+        """The application at p multicasts one message to each of these groups, in this order."""
+        if self.steps[p] is not None:
+            self.intents.extend((g, 0) for g in groups)
+            self._speak(p)
+        else:
+            self.unsaid += sum(1 for _ in groups)
+
+    def hand(self, p: ProcessId, events: Sequence[Event]) -> None:
+        """Hand events to the machine at p, and carry out everything that follows at once."""
+        step = self.steps[p]
+        if step is not None:
+            self.events += len(events)
+            self._carry_out(p, step(events))
+            if self.intents:
+                self._speak(p)
+
+    def open(self, p: ProcessId, g: GroupId) -> None:
+        """p will take part in g."""
+        seat = self._seat(p, g)
+        if not seat.opened:
+            seat.opened = True
+            self.machines[p].open(g, self.rosters[g].protocol)
+
+    def tell_leader(self, change: Change) -> None:
+        """The leader of a group learns that somebody came or went."""
+        leader = self.rosters[change.group].leader
+        if self.steps[leader] is None:
+            self.untold += 1
+        else:
+            self.hand(leader, (change,))
+
+    def crash(self, p: ProcessId, lose: float = 0.0) -> None:
+        """p stops for good; each of its packets under way is lost with probability `lose`."""
+        if self.steps[p] is None:
+            return
+        self.steps[p] = None
+        self.timers.stop(p)
+        self.log.add(p, self.now, Ended("crash"))
+        if lose:
+            self.medium.forget_sender(p, lose)
+        known = self.agenda.acts[self.now + self.detect_ticks]
+        for g, seat in self.seats[p].items():
+            if seat.opened and self.rosters[g].led:
+                known.append(partial(self.tell_leader, Change(g, dead=(p,))))
+
+    def flush(self, g: GroupId, members: tuple[ProcessId, ...], leader: ProcessId) -> None:
+        """Change the view of g in one instant: survivors share what is unstable, then install."""
+        roster = self.rosters[g]
+        assert roster.view is not None
+        takers = [p for p in dict.fromkeys((*members, leader)) if self.steps[p] is not None]
+        survivors = [p for p in takers if self._seat(p, g).opened]
+        union = {kept: None for p in survivors for kept in self.machines[p].unstable(g)}
+        settled = Flush(g, tuple(sorted(union, key=lambda k: (k.origin, k.n, k.stamp))))
+        view = View(g, roster.view.number + 1, members, leader, era=roster.view.era + 1)
+        self._exclude(g, takers)
+        roster.note_view(view)
+        for p in takers:
+            if p in survivors:
+                self.hand(p, (settled, view))
+            else:
+                self.open(p, g)
+                self.hand(p, (view,))
+
+    def unsent(self) -> int:
+        """Messages that were never handed to a machine: no view, no room, or crashed before."""
+        return self.unsaid + sum(
+            len(seat.waiting) for seats in self.seats for seat in seats.values()
+        )
+
+    # -- what falls due -------------------------------------------------------------------------
+
+    def _arrive(self, arrivals: list[Arrival]) -> None:
+        steps = self.steps
+        self.events += len(arrivals)
+        for p, batch in arrivals:
+            step = steps[p]
+            if step is None:
+                self.missed += 1
+                self.events -= 1
+                continue
+            out = step(batch)
+            if (
+                out.deliveries
+                or out.transmits
+                or out.timers
+                or out.stable
+                or out.notes
+                or out.faults
+            ):
+                self._carry_out(p, out)
+                if self.intents:
+                    self._speak(p)
+
+    def _ring(self, alarm: Alarm) -> None:
+        if self.timers.take(self.now, alarm):
+            p, group, name = alarm
+            self.timers_fired += 1
+            self.hand(p, (Timer(group, name),))
+
+    def _consume(self, p: ProcessId, g: GroupId) -> None:
+        if self.steps[p] is not None:
+            seat = self.seats[p][g]
+            frames, seat.unconsumed = seat.unconsumed, 0
+            self.consumptions += 1
+            self.hand(p, (Consumed(g, frames),))
+
+    def _exclude(self, g: GroupId, kept: Sequence[ProcessId]) -> None:
+        for p, seats in enumerate(self.seats):
+            if g in seats and seats[g].opened and p not in kept and self.steps[p] is not None:
+                self.machines[p].close(g)
+                self.timers.cancel(p, g)
+                seats[g].opened = seats[g].in_view = False
+                self._note_groups(p)
+
+    # -- what machines ask for ------------------------------------------------------------------
+
+    def _carry_out(self, p: ProcessId, out: Output) -> None:
+        """The effects of one step, in the order that `Output` states."""
+        now = self.now
+        if out.transmits:
+            self.medium.carry(p, now, out.transmits)
+        if out.deliveries:
+            self._hand_over(p, out.deliveries)
+        if out.timers:
+            self.timers.request(p, now, out.timers)
+        if out.stable:
+            self._make_room(p, out.stable)
+        if out.notes:
+            self._take_notes(p, out.notes)
+        if out.faults:
+            self._take_faults(p, out.faults)
+
+    def _hand_over(self, p: ProcessId, deliveries: list[Delivery | View]) -> None:
+        self.news = self.now
+        self.deliveries += len(deliveries)
+        self.log.hand_over(p, self.now, deliveries)
+        application = self.applications[p]
+        for delivery in deliveries:
+            if isinstance(delivery, View):
+                self.deliveries -= 1
+                self._installed(p, delivery)
+            else:
+                group, sender, _, _, payload = delivery
+                if application is not None:
+                    _, depth = unpack(payload)
+                    for g in application.answer(group, sender, depth, self.groups_in[p]):
+                        self.intents.append((g, depth + 1))
+                if self.consume_ticks is not None:
+                    self._take_later(p, group)
+
+    def _installed(self, p: ProcessId, view: View) -> None:
+        self.rosters[view.group].note_view(view)
+        self.seats[p][view.group].in_view = p in view.members
+        self._note_groups(p)
+        self._release(p, view.group)
+
+    def _note_groups(self, p: ProcessId) -> None:
+        seats = self.seats[p]
+        self.groups_in[p] = tuple(g for g in sorted(seats) if seats[g].in_view)
+
+    def _take_later(self, p: ProcessId, g: GroupId) -> None:
+        assert self.consume_ticks is not None
+        seat = self.seats[p][g]
+        if not seat.unconsumed:
+            self.agenda.acts[self.now + self.consume_ticks].append(partial(self._consume, p, g))
+        seat.unconsumed += 1
+
+    def _make_room(self, p: ProcessId, stable: Iterable[tuple[GroupId, int]]) -> None:
+        for g, n in stable:
+            self.seats[p][g].stable = n
+            self._release(p, g)
+
+    def _release(self, p: ProcessId, g: GroupId) -> None:
+        seat = self.seats[p][g]
+        for _ in range(min(len(seat.waiting), seat.room(self.window))):
+            self.intents.append((g, seat.waiting.popleft()))
+
+    def _seat(self, p: ProcessId, g: GroupId) -> Seat:
+        seats = self.seats[p]
+        if g not in seats:
+            seats[g] = Seat()
+        return seats[g]
+
+    def _speak(self, p: ProcessId) -> None:
+        """Hand over what the application at p wants to say, or keep it until it may.
+
+        What it says is handed over only after all deliveries of a step: the machine has made them
+        all, so it may be past a view that the application has not seen yet.
+        """
+        step = self.steps[p]
+        assert step is not None
+        while self.intents:
+            g, depth = self.intents.popleft()
+            seat = self._seat(p, g)
+            if seat.room(self.window) <= 0:
+                seat.waiting.append(depth)
+                continue
+            seat.sent += 1
+            self.news = self.now
+            self.log.add(p, self.now, Sent(g, seat.sent, self.size))
+            self.events += 1
+            self._carry_out(p, step((Multicast(g, pack(seat.sent, depth, self.size)),)))
+
+    def _take_notes(self, p: ProcessId, notes: list[Note]) -> None:
+        for note in notes:
+            self.notes[note[0]] += 1
+            if self.keep_notes:
+                self.log.add(p, self.now, Noted(note))
+
+    def _take_faults(self, p: ProcessId, faults: list[tuple[ProcessId, str]]) -> None:
+        self.faults += len(faults)
+        for peer, reason in faults:
+            if len(self.first_faults) < MAX_FAULTS_KEPT:
+                self.first_faults.append((p, peer, reason))

@@ -1,0 +1,181 @@
+"""The trace of a run: collected as cheaply as possible, made into events afterwards.
+
+While the run goes on, a row is three appends: who, when, what. What a machine handed over is kept
+as it is; names and message ids are made only when somebody asks for the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ordercast.core.declaration import Declaration
+from ordercast.core.events import View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Delivery, Note
+from ordercast.simulation.agenda import TICK_NS
+from ordercast.simulation.payload import unpack
+from ordercast.trace.schema import Event
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """The application handed a message over."""
+
+    group: GroupId
+    number: int
+    size: int
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """The machine remarked something."""
+
+    note: Note
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The log is over: `crash`, or `end` for one that is complete."""
+
+    kind: str
+
+
+Row = Delivery | View | Sent | Noted | Ended
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A group as it was promised at the start."""
+
+    group: GroupId
+    members: tuple[ProcessId, ...]
+    declaration: Declaration
+
+
+class TraceLog:
+    """Columns, in the order in which things happened."""
+
+    def __init__(self) -> None:
+        self.processes: list[ProcessId] = []
+        self.ticks: list[int] = []
+        self.rows: list[Row] = []
+
+    def add(self, p: ProcessId, tick: int, row: Row) -> None:
+        """One row more."""
+        self.processes.append(p)
+        self.ticks.append(tick)
+        self.rows.append(row)
+
+    def hand_over(self, p: ProcessId, tick: int, deliveries: list[Delivery | View]) -> None:
+        """Everything that one step handed to the application."""
+        if len(deliveries) == 1:
+            self.processes.append(p)
+            self.ticks.append(tick)
+        else:
+            self.processes.extend([p] * len(deliveries))
+            self.ticks.extend([tick] * len(deliveries))
+        self.rows += deliveries
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def process_name(p: ProcessId) -> str:
+    """As traces name it: the first start of process p."""
+    return f"p{p}#1"
+
+
+def group_name(g: GroupId) -> str:
+    """As traces name it."""
+    return f"g{g}"
+
+
+def declared_events(run: str, groups: Iterable[Declared]) -> Iterator[Event]:
+    """The `group` rows: what was promised to whom."""
+    for group in groups:
+        yield Event(
+            None,
+            None,
+            "group",
+            group=group_name(group.group),
+            run=run,
+            members=tuple(map(process_name, group.members)),
+            order=group.declaration.order,
+            protocol=group.declaration.name,
+            scope=group.declaration.scope,
+        )
+
+
+def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
+    """The rows of a log as events, in the order in which they happened."""
+    names: dict[ProcessId, str] = {p: process_name(p) for p in dict.fromkeys(log.processes)}
+    lengths: dict[ProcessId, int] = dict.fromkeys(names, 0)
+    lists: dict[tuple[ProcessId, ...], tuple[str, ...]] = {}  # members of views, named once
+    for p, tick, row in zip(log.processes, log.ticks, log.rows, strict=True):
+        lengths[p] += 1
+        index, time = lengths[p], tick * TICK_NS
+        if type(row) is tuple:
+            yield _delivered(run, names[p], index, time, row)
+        elif isinstance(row, Sent):
+            message = _message(p, row.group, row.number)
+            group = group_name(row.group)
+            yield Event(names[p], index, "send", message, group, run, time=time, size=row.size)
+        elif isinstance(row, View):
+            if row.members not in lists:
+                lists[row.members] = tuple(map(process_name, row.members))
+            yield _installed(run, names[p], index, time, row, lists[row.members])
+        elif isinstance(row, Noted):
+            yield _noted(run, names[p], index, time, row.note)
+        else:
+            assert isinstance(row, Ended)
+            yield Event(names[p], index, row.kind, run=run, time=time)
+
+
+def _message(sender: ProcessId, group: GroupId, number: int) -> str:
+    return f"{process_name(sender)}/{group_name(group)}/{number}"
+
+
+def _delivered(run: str, name: str, index: int, time: int, delivery: Delivery) -> Event:
+    group, sender, _, seq, payload = delivery
+    number, _ = unpack(payload)
+    return Event(
+        name,
+        index,
+        "deliver",
+        _message(sender, group, number),
+        group_name(group),
+        run,
+        sender=process_name(sender),
+        time=time,
+        seq=seq or None,
+        size=len(payload),
+    )
+
+
+def _installed(
+    run: str, name: str, index: int, time: int, view: View, members: tuple[str, ...]
+) -> Event:
+    return Event(
+        name,
+        index,
+        "view",
+        group=group_name(view.group),
+        run=run,
+        view=view.number,
+        members=members,
+        time=time,
+        seq=view.start or None,
+    )
+
+
+def _noted(run: str, name: str, index: int, time: int, note: Note) -> Event:
+    kind, group, sender, n, remark = note
+    return Event(
+        name,
+        index,
+        kind,
+        group=group_name(group),
+        run=run,
+        sender=process_name(sender),
+        time=time,
+        layer="protocol",
+        note=f"frame {n}: {remark}" if remark else f"frame {n}",
+    )

@@ -1,0 +1,159 @@
+"""What carries the packets: loss, duplication, delay, order, partitions.
+
+Reordering is no option of its own: it follows from delays that differ. With `fifo` packets of one
+process to another never overtake each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+import msgspec
+
+from ordercast.core.declaration import Network
+from ordercast.core.events import Receive
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Transmit
+from ordercast.simulation.agenda import Arrival, Lane
+from ordercast.simulation.delays import Delay, Uniform
+
+BLOCK = 8192  # fates drawn at once
+
+
+class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
+    """How a network behaves, apart from partitions, which are faults."""
+
+    loss: float = 0.0  # a packet is lost with this probability
+    duplicate: float = 0.0  # a packet that is not lost arrives twice with this probability
+    delay: Delay = Uniform(500, 1500)
+    fifo: bool = False  # packets of one process to another arrive in the order they were sent
+    transform: Callable[[Receive], Receive] | None = None  # every packet, e.g. through a codec
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "duplicate"):
+            value = getattr(self, name)
+            if not 0 <= value < 1:
+                raise ValueError(f"{name}={value} must be a probability below 1: 0 <= {name} < 1")
+
+    def network_class(self, *, partitions: bool = False) -> Network:
+        """The class of this network; one that is cut for a while loses packets."""
+        if self.loss > 0 or partitions:
+            return "N0"
+        if self.duplicate > 0 or not self.fifo:
+            return "N1"
+        return "N2"
+
+
+class Medium:
+    """A network at work: it puts packets into the agenda, or does not.
+
+    The fate of a packet is one number, drawn ahead in blocks: the ticks it travels; 0 if it is
+    lost; negative (minus the ticks it travels) if a second copy follows.
+    """
+
+    def __init__(
+        self, model: NetworkModel, processes: int, packets: Lane[Arrival], rng: Random
+    ) -> None:
+        self.model = model
+        self.packets = packets
+        self.rng = rng
+        self.fates: list[int] = []
+        self.next_fate = 0
+        self.orderly = not (model.loss or model.duplicate or model.fifo)
+        # the tick of the last arrival, by sender and receiver; kept only for fifo
+        self.last_arrival: list[list[int]] = (
+            [[0] * processes for _ in range(processes)] if model.fifo else []
+        )
+        self.side: list[int] | None = None  # of each process, while there is a partition
+        self.packets_sent = 0  # one per receiver
+        self.payload_bytes = 0
+        self.lost = 0
+        self.duplicated = 0
+        self.cut = 0  # lost because receiver and sender were on different sides
+
+    def carry(self, src: ProcessId, now: int, transmits: Iterable[Transmit]) -> None:
+        """Take what a machine transmits at `now`."""
+        packets = self.packets
+        for receivers, group, era, header, payload in transmits:
+            packet = Receive(src, group, era, header, payload)
+            if self.model.transform is not None:
+                packet = self.model.transform(packet)
+            batch = (packet,)
+            self.packets_sent += len(receivers)
+            self.payload_bytes += len(receivers) * len(payload)
+            if self.side is not None:
+                receivers = self._reachable(src, receivers)
+            fates = self._draw(len(receivers))
+            if self.orderly:
+                for receiver, delay in zip(receivers, fates, strict=True):
+                    packets[now + delay].append((receiver, batch))
+            else:
+                for receiver, fate in zip(receivers, fates, strict=True):
+                    self._suffer(receiver, batch, now, fate)
+
+    def partition(self, sides: Sequence[Sequence[ProcessId]], processes: int) -> None:
+        """From now on a packet passes only inside one side; who is in no side is in the last."""
+        self.side = [len(sides)] * processes
+        for number, members in enumerate(sides):
+            for p in members:
+                self.side[p] = number
+
+    def heal(self) -> None:
+        """Everybody reaches everybody again. What was cut off stays lost."""
+        self.side = None
+
+    def forget_sender(self, p: ProcessId, probability: float) -> None:
+        """Lose each packet of p that is under way with this probability."""
+        for tick, bucket in self.packets.items():
+            kept = [
+                arrival
+                for arrival in bucket
+                if arrival[1][0].src != p or self.rng.random() >= probability
+            ]
+            self.lost += len(bucket) - len(kept)
+            self.packets[tick] = kept
+
+    def _draw(self, count: int) -> list[int]:
+        end = self.next_fate + count
+        if end > len(self.fates):
+            rest = self.fates[self.next_fate :]
+            self.fates = rest + self._fates(BLOCK + count)
+            self.next_fate, end = 0, count
+        drawn = self.fates[self.next_fate : end]
+        self.next_fate = end
+        return drawn
+
+    def _fates(self, count: int) -> list[int]:
+        delays = self.model.delay.draw(self.rng, count)
+        loss = self.model.loss
+        doubled = loss + (1 - loss) * self.model.duplicate
+        if not doubled:
+            return delays
+        draws = [self.rng.random() for _ in range(count)]
+        return [
+            delay if u >= doubled else 0 if u < loss else -delay
+            for u, delay in zip(draws, delays, strict=True)
+        ]
+
+    def _suffer(self, receiver: ProcessId, batch: tuple[Receive], now: int, fate: int) -> None:
+        if fate == 0:
+            self.lost += 1
+            return
+        self._arrive(receiver, batch, now + abs(fate))
+        if fate < 0:
+            self.duplicated += 1
+            self._arrive(receiver, batch, now + self.model.delay.draw(self.rng, 1)[0])
+
+    def _arrive(self, receiver: ProcessId, batch: tuple[Receive], tick: int) -> None:
+        if self.model.fifo:
+            last = self.last_arrival[batch[0].src]
+            last[receiver] = tick = max(tick, last[receiver])
+        self.packets[tick].append((receiver, batch))
+
+    def _reachable(self, src: ProcessId, receivers: tuple[ProcessId, ...]) -> tuple[ProcessId, ...]:
+        assert self.side is not None
+        side, mine = self.side, self.side[src]
+        reached = tuple(p for p in receivers if side[p] == mine)
+        self.cut += len(receivers) - len(reached)
+        return reached

@@ -1,0 +1,82 @@
+"""What came out of a run: why it ended, figures, the trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ordercast.core.ids import ProcessId
+from ordercast.simulation.engine import EndReason
+from ordercast.simulation.log import Declared, TraceLog, declared_events, logged_events
+from ordercast.trace.schema import Event
+from ordercast.trace.write import write_csv, write_jsonl, write_parquet
+
+
+class Statistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of one run."""
+
+    events: int  # handed to machines: packets, timers, multicasts, consumptions, views
+    simulated_ms: float  # when the last of them was
+    multicasts: int
+    deliveries: int
+    unsent: int  # messages nobody could send: no view, no room, or the process had crashed
+    packets: int  # one per receiver, lost ones included
+    payload_bytes: int  # in them
+    lost: int  # by the network, or with the process that sent them
+    cut: int  # by a partition
+    duplicates: int  # second copies
+    missed: int  # arrived at a crashed process
+    timers: int  # that fired
+    consumptions: int
+    retransmissions: int  # as machines noted them
+    holds: int  # frames that came too early, as machines noted them
+    untold: int  # changes that found the leader dead
+    faults: int  # packets by which a peer broke the protocol: 0, or a machine is wrong
+
+
+class Outcome:
+    """A run that is over."""
+
+    def __init__(
+        self,
+        run: str,
+        ended: EndReason,
+        statistics: Statistics,
+        groups: tuple[Declared, ...],
+        log: TraceLog,
+        first_faults: tuple[tuple[ProcessId, ProcessId, str], ...],
+    ) -> None:
+        self.run = run
+        self.ended = ended  # "quiescent", or the limit that stopped it
+        self.statistics = statistics
+        self.groups = groups
+        self.log = log
+        self.first_faults = first_faults  # (process, the peer it blames, what), the first 100
+
+    @property
+    def quiescent(self) -> bool:
+        """Nothing was under way and no timer running: all logs are complete."""
+        return self.ended == "quiescent"
+
+    def events(self) -> list[Event]:
+        """The trace."""
+        return [*declared_events(self.run, self.groups), *logged_events(self.run, self.log)]
+
+    def write(self, path: str | Path) -> list[Path]:
+        """Write the trace to FILE.jsonl or FILE.csv, or as Parquet into a folder; return the files.
+
+        A folder gets `run=<run>/events.parquet`, which needs pyarrow.
+        """
+        path = Path(path)
+        if path.suffix not in (".jsonl", ".csv"):
+            if path.suffix:
+                raise ValueError(
+                    f"{path}: a trace is written to FILE.jsonl, FILE.csv, or into a folder "
+                    "(a path without suffix) as Parquet"
+                )
+            return write_parquet(self.events(), path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write = write_jsonl if path.suffix == ".jsonl" else write_csv
+        write(self.events(), path)
+        return [path]

@@ -1,0 +1,139 @@
+"""Run a simulation from its config."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+import msgspec
+
+from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
+from ordercast.simulation.config import SimulationConfig
+from ordercast.simulation.engine import EndReason, Limits, Machine, Simulation
+from ordercast.simulation.faults import Partition
+from ordercast.simulation.log import Declared
+from ordercast.simulation.network import Medium
+from ordercast.simulation.outcome import Outcome, Statistics
+from ordercast.simulation.seats import Roster
+from ordercast.stack.stack import Stack
+
+
+def simulate(config: SimulationConfig) -> Outcome:
+    """Run it. The same config gives the same outcome in every interpreter."""
+    simulation = build(config, stacks(config))
+    try:
+        simulation.start()
+        ended = simulation.run(_limits(config))
+    except Exception as error:
+        error.add_note(f"in a simulated run with seed={config.seed}, tick {simulation.now}")
+        raise
+    if ended == "quiescent":
+        simulation.finish()
+    return outcome(config, simulation, ended)
+
+
+def stacks(config: SimulationConfig) -> list[Stack]:
+    """One machine per process, with links where the protocol needs more than this network."""
+    partitions = any(isinstance(fault, Partition) for fault in config.faults)
+    network = config.network.network_class(partitions=partitions)
+    options = config.options
+    if config.consume_ms is not None:
+        options = msgspec.structs.replace(options, driver_consumes=True)
+    return [Stack(p, network=network, options=options) for p in range(config.members)]
+
+
+def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
+    """A run that is ready to start, with these machines."""
+    agenda = Agenda()
+    medium = Medium(config.network, config.members, agenda.packets, _random(config, "network"))
+    rosters = {
+        g: Roster(
+            config.protocol_of(group),
+            group.members,
+            group.members[0] if group.leader is None else group.leader,
+            led=group.led,
+        )
+        for g, group in config.group_list()
+    }
+    sizes = {g: len(roster.members) for g, roster in rosters.items()}
+    simulation = Simulation(
+        machines,
+        [
+            config.workload.application(sizes, _random(config, f"application {p}"))
+            for p in range(config.members)
+        ],
+        rosters,
+        agenda,
+        medium,
+        size=config.workload.size,
+        window=config.window,
+        consume_ticks=None if config.consume_ms is None else _ticks(config.consume_ms),
+        detect_ticks=_ticks(config.detect_ms),
+        keep_notes=config.trace == "protocol",
+    )
+    for planned in config.workload.plan(
+        config.messages, config.groups_of(), _random(config, "workload")
+    ):
+        act = partial(simulation.say, planned.process, planned.groups)
+        agenda.acts[planned.tick].append(act)
+    for fault in config.faults:
+        agenda.acts[_ticks(fault.at_ms)].append(partial(fault.apply, simulation))
+    return simulation
+
+
+def outcome(config: SimulationConfig, simulation: Simulation, ended: EndReason) -> Outcome:
+    """What there is to say of a run that has ended."""
+    groups = tuple(
+        Declared(g, roster.members, roster.protocol.declaration)
+        for g, roster in simulation.rosters.items()
+    )
+    return Outcome(
+        f"seed-{config.seed}",
+        ended,
+        _statistics(simulation),
+        groups,
+        simulation.log,
+        tuple(simulation.first_faults),
+    )
+
+
+def _statistics(simulation: Simulation) -> Statistics:
+    medium = simulation.medium
+    return Statistics(
+        events=simulation.events,
+        simulated_ms=simulation.now / TICKS_PER_MS,
+        multicasts=sum(seat.sent for seats in simulation.seats for seat in seats.values()),
+        deliveries=simulation.deliveries,
+        unsent=simulation.unsent(),
+        packets=medium.packets_sent,
+        payload_bytes=medium.payload_bytes,
+        lost=medium.lost,
+        cut=medium.cut,
+        duplicates=medium.duplicated,
+        missed=simulation.missed,
+        timers=simulation.timers_fired,
+        consumptions=simulation.consumptions,
+        retransmissions=simulation.notes["retransmit"],
+        holds=simulation.notes["hold"],
+        untold=simulation.untold,
+        faults=simulation.faults,
+    )
+
+
+def _limits(config: SimulationConfig) -> Limits:
+    return Limits(
+        ticks=_ticks(config.limit_ms),
+        events=config.limit_events,
+        quiet=_ticks(config.quiet_ms),
+    )
+
+
+def _random(config: SimulationConfig, purpose: str) -> Random:
+    # A stream of its own for each purpose: another delay does not change what is said. Seeding
+    # with a text does not depend on the hash seed.
+    return Random(f"ordercast {config.seed} {purpose}")
+
+
+def _ticks(ms: float) -> int:
+    return max(1, round(ms * TICKS_PER_MS))

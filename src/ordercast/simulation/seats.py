@@ -1,0 +1,62 @@
+"""What the driver keeps for each process and each of its groups."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ordercast.core.events import View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import OrderingProtocol
+
+
+class Seat:
+    """A process's place in one group."""
+
+    __slots__ = ("in_view", "opened", "sent", "stable", "unconsumed", "waiting")
+
+    def __init__(self) -> None:
+        self.opened = False  # the machine knows the group
+        self.in_view = False
+        self.sent = 0  # messages handed to the machine; also the number of the last one
+        self.stable = 0  # how many of them all members have delivered
+        self.unconsumed = 0  # deliveries that the application has not taken yet
+        self.waiting: deque[int] = deque()  # depths of messages that wait for a view or for room
+
+    def room(self, window: int | None) -> int:
+        """How many more messages may be handed over now."""
+        if not self.in_view:
+            return 0
+        waiting = len(self.waiting)
+        return waiting + 1 if window is None else window - (self.sent - self.stable)
+
+
+class Roster:
+    """A group of the run: its protocol, who led it last, the newest view anybody installed."""
+
+    __slots__ = ("leader", "led", "members", "protocol", "view")
+
+    def __init__(
+        self,
+        protocol: type[OrderingProtocol],
+        members: tuple[ProcessId, ...],
+        leader: ProcessId,
+        *,
+        led: bool,
+    ) -> None:
+        self.protocol = protocol
+        self.members = members  # at the start
+        self.leader = leader
+        self.led = led
+        self.view: View | None = None
+
+    def first_view(self, g: GroupId) -> View:
+        """What the leader starts with: everybody, or nobody if it is to let them in one by one."""
+        if self.led:
+            return View(g, 0, (), self.leader)
+        return View(g, 1, self.members, self.leader)
+
+    def note_view(self, view: View) -> None:
+        """Somebody installed this view."""
+        if self.view is None or view.number > self.view.number:
+            self.view = view
+            self.leader = view.leader
