@@ -11,8 +11,8 @@ how most systems write them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +25,9 @@ from ordercast.trace.read import read_table, trace_files
 
 MOST_TASKS = 256
 
+Parts = list[list[str]]  # files that one task reads together
+
+_FAULT_COLUMNS = "file string, line long, column string, reason string"
 _FAULT_SCHEMA = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("column", pa.string()), ("reason", pa.string())]
 )
@@ -37,12 +40,13 @@ def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> DataFrame:
     """
     if not paths:
         raise ValueError("no path given: name at least one trace file or folder")
-    parts = _distributed(spark, _parts(trace_files(Path(path).absolute() for path in paths)))
-    _refuse_faults(parts)
-    return parts.mapInArrow(_events, SPARK_SCHEMA)
+    parts = _parts(trace_files(Path(path).absolute() for path in paths))
+    tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
+    _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS))
+    return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
 
 
-def _parts(files: Sequence[Path]) -> list[list[str]]:
+def _parts(files: Sequence[Path]) -> Parts:
     """Files that one task must read together: the segments of a folder, else each file alone.
 
     A recording notes the crash of one process in the files of another, so its folder is one part.
@@ -54,29 +58,14 @@ def _parts(files: Sequence[Path]) -> list[list[str]]:
     return list(parts.values())
 
 
-def _distributed(spark: SparkSession, parts: Sequence[Sequence[str]]) -> DataFrame:
-    rows = [(number, json.dumps(part)) for number, part in enumerate(parts)]
-    slices = min(len(rows), MOST_TASKS)
-    return spark.createDataFrame(rows, "number int, files string").repartitionByRange(
-        slices, "number"
-    )
-
-
-def _refuse_faults(parts: DataFrame) -> None:
-    faults = parts.mapInArrow(_faults, "file string, line long, column string, reason string")
+def _refuse_faults(faults: DataFrame) -> None:
     first = min(faults.collect(), default=None, key=lambda fault: (fault.file, fault.line or 0))
     if first is not None:
         raise TraceError(first.file, first.line, first.column, first.reason)
 
 
-def _file_lists(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Path]]:
-    for batch in batches:
-        for files in batch.column("files").to_pylist():
-            yield [Path(file) for file in json.loads(files)]
-
-
-def _faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for files in _file_lists(batches):
+def _faults(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for files in _own(parts, batches):
         try:
             read_table(files)
         except TraceError as fault:
@@ -84,6 +73,13 @@ def _faults(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_pylist([row], schema=_FAULT_SCHEMA)
 
 
-def _events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for files in _file_lists(batches):
+def _events(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for files in _own(parts, batches):
         yield from read_table(files).cast(ARROW_SCHEMA).to_batches(max_chunksize=100_000)
+
+
+def _own(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[list[str]]:
+    """The parts whose numbers a task was given."""
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            yield parts[number]

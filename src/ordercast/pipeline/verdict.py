@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row
 
 from ordercast.errors import TraceError
 from ordercast.pipeline import measure
+from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.domains import Domain, declared_domains, sub_traces
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
 from ordercast.pipeline.outcome import (
@@ -65,7 +66,7 @@ def judge_events(
     say: Say = lambda step: None,
 ) -> Outcome:
     """The same for events at hand, on their own session; `expected` are property names."""
-    events = events.cache()
+    events = canonical(events).cache()
     try:
         say("verifying")
         tables = _tables(verify(events, quiescent=quiescent))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.kernels.judge import DEFAULT_WITNESSES, judge_table
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
 
@@ -47,7 +48,8 @@ def verify(
     (why something is inconclusive). `quiescent` pretends that every cut log has `end`.
     """
     by_run = (
-        events.select(sf.coalesce("run", sf.lit("")).alias("run"), *KERNEL_COLUMNS)
+        canonical(events)
+        .select("run", *KERNEL_COLUMNS)
         .repartition("run")
         .sortWithinPartitions("run")
     )

@@ -1,0 +1,19 @@
+"""One HTML file that says it all and opens anywhere, without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ordercast.pipeline.outcome import Outcome
+from ordercast.pipeline.report.page import page
+
+
+def write_report(outcome: Outcome, path: str | Path) -> Path:
+    """Write the report to `path`, making the folders above it."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(outcome), encoding="utf-8")
+    return path
+
+
+__all__ = ["page", "write_report"]
