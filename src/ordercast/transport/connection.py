@@ -164,8 +164,9 @@ class Connection(asyncio.Protocol):
             self._give_up(fault)
 
     def pause_writing(self) -> None:
-        self.counters.congested += 1
-        self.handler.on_congested(self)
+        if not self.reason:
+            self.counters.congested += 1
+            self.handler.on_congested(self)
 
     def resume_writing(self) -> None:
         if not self.reason:

@@ -50,10 +50,10 @@ class Splitter:
     def feed(self, data: bytes) -> list[Frame]:
         """All frames that are complete now. Nothing in them refers to `data`."""
         if self._tail:
-            self._tail += data
-            if len(self._tail) < self._wanted:
+            if len(self._tail) + len(data) < self._wanted:
+                self._tail += data
                 return []
-            data = bytes(self._tail)
+            data = b"".join((self._tail, data))
             self._tail.clear()
         frames: list[Frame] = []
         start = 0

@@ -6,14 +6,18 @@ follow from it, so that a message costs two to five bytes beside its body.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from ordercast.errors import FrameError
 from ordercast.wire.codec import MALFORMED
 
+First = Annotated[int, msgspec.Meta(ge=0)]
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
-_decode_first = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw]).decode
+_decode = msgspec.msgpack.Decoder(tuple[First, list[bytes]]).decode
+_decode_first = msgspec.msgpack.Decoder(tuple[First, msgspec.Raw]).decode
 
 
 def pack_messages(first: int, bodies: list[bytes]) -> bytes:
