@@ -1,3 +1,86 @@
-"""Ordered, reliable group messaging for Python processes."""
+"""Ordered, reliable group messaging for Python processes.
+
+import ordercast as oc
+
+async with oc.Node("alice", bootstrap=True) as node:
+    prices = await node.join("prices", order="total")
+    await prices.multicast(b"IBM 191.2")
+    async for event in node:
+        ...
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ordercast.errors import (
+        AlreadyJoined,
+        ConfigError,
+        Excluded,
+        FrameError,
+        GroupClosed,
+        JoinTimeout,
+        MessageTooLarge,
+        NodeEnded,
+        OrdercastError,
+        OrderMismatch,
+        PeerError,
+        ScopeError,
+        SequencerLost,
+        TraceError,
+        UsageError,
+    )
+    from ordercast.runtime.group import Group
+    from ordercast.runtime.items import Message, View
+    from ordercast.runtime.local_cluster import LocalCluster
+    from ordercast.runtime.node import Node
+    from ordercast.runtime.receipt import Receipt
+    from ordercast.runtime.status import query_status
+
+__all__ = [
+    "AlreadyJoined",
+    "ConfigError",
+    "Excluded",
+    "FrameError",
+    "Group",
+    "GroupClosed",
+    "JoinTimeout",
+    "LocalCluster",
+    "Message",
+    "MessageTooLarge",
+    "Node",
+    "NodeEnded",
+    "OrderMismatch",
+    "OrdercastError",
+    "PeerError",
+    "Receipt",
+    "ScopeError",
+    "SequencerLost",
+    "TraceError",
+    "UsageError",
+    "View",
+    "query_status",
+]
+
+_HOMES = {
+    "Group": "runtime.group",
+    "LocalCluster": "runtime.local_cluster",
+    "Message": "runtime.items",
+    "Node": "runtime.node",
+    "Receipt": "runtime.receipt",
+    "View": "runtime.items",
+    "query_status": "runtime.status",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: the pipeline alone needs no sockets."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ordercast' has no attribute {name!r}")
+    value = getattr(import_module(f"ordercast.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value

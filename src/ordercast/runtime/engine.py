@@ -1,0 +1,159 @@
+"""Drives the stack: packets and timers in, packets, deliveries and timers out.
+
+Effects are carried out in the order that `ordercast.core.output` prescribes. An effect may call
+for another step (a broken peer must be excluded); such events wait until the effects of the
+running step are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from ordercast.core.events import Event, Multicast, Receive, Timer, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Delivery, Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.errors import FrameError
+from ordercast.stack.stack import Stack, headers_of
+from ordercast.wire.codec import ChannelCodec
+from ordercast.wire.control import CONTROL_CHANNEL
+from ordercast.wire.frame import Frame
+
+
+class Driver(Protocol):
+    """Where the effects go."""
+
+    def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+        """Send a packet to each of these nodes."""
+
+    def deliver(self, delivery: Delivery) -> None:
+        """A frame, in its place."""
+
+    def install(self, view: View) -> None:
+        """A view, in its place."""
+
+    def stable(self, group: GroupId, frames: int) -> None:
+        """So many frames of this node have been consumed by all."""
+
+    def fault(self, peer: ProcessId, reason: str) -> None:
+        """A node broke the protocol."""
+
+
+class Engine:
+    """The stack of one node, with its timers and channels."""
+
+    def __init__(self, me: ProcessId, options: Options, driver: Driver) -> None:
+        self.stack = Stack(me, network="N2", options=options)
+        self.steps = 0
+        self._driver = driver
+        self._channels: dict[GroupId, ChannelCodec] = {}
+        self._left: set[GroupId] = set()  # channels once open: late packets are no fault
+        self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
+        self._waiting: list[Event] = []  # to be stepped when the running step is done
+        self._stepping = False
+        self._stopped = False
+        self._loop = asyncio.get_running_loop()
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
+        """Packets of g can be read from now on."""
+        self.stack.open(g, protocol)
+        self._channels[g] = ChannelCodec(headers_of(protocol))
+        self._left.discard(g)
+
+    def close(self, g: GroupId) -> None:
+        """Packets of g that are still on their way are dropped."""
+        if self._channels.pop(g, None) is not None:
+            self.stack.close(g)
+            self._left.add(g)
+            for key in [key for key in self._timers if key[0] == g]:
+                self._timers.pop(key).cancel()
+
+    def is_open(self, g: GroupId) -> bool:
+        """Does this node take part in g?"""
+        return g in self._channels
+
+    # -- events in --------------------------------------------------------------------------------
+
+    def multicast(self, g: GroupId, payload: bytes) -> None:
+        """Send a frame."""
+        self.step([Multicast(g, payload)])
+
+    def receive(
+        self, src: ProcessId, frames: list[Frame], on_control: Callable[[Frame], None]
+    ) -> None:
+        """Take the packets of one read. Control messages keep their place among them."""
+        events: list[Event] = []
+        channels = self._channels
+        for frame in frames:
+            channel, tag, era, header, payload = frame
+            codec = channels.get(channel)
+            if codec is not None:
+                events.append(Receive(src, channel, era, codec.decode(tag, header), payload))
+            elif channel == CONTROL_CHANNEL:
+                if events:
+                    self.step(events)
+                    events = []
+                on_control(frame)
+            elif channel not in self._left:
+                raise FrameError(f"a packet of group {channel}, in which this node is not")
+        if events:
+            self.step(events)
+
+    def step(self, events: list[Event]) -> None:
+        """One step of the stack, and all its effects."""
+        if self._stopped:
+            return
+        if self._stepping:
+            self._waiting += events
+            return
+        self._stepping = True
+        try:
+            while events:
+                self.steps += 1
+                self._carry_out(self.stack.step(events))
+                events, self._waiting = self._waiting, []
+        finally:
+            self._stepping = False
+
+    def stop(self) -> None:
+        """No more steps; all timers are cancelled."""
+        self._stopped = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+
+    # -- effects out ------------------------------------------------------------------------------
+
+    def _carry_out(self, out: Output) -> None:
+        driver = self._driver
+        for to, g, era, header, payload in out.transmits:
+            codec = self._channels.get(g)
+            if codec is not None:
+                driver.transmit(to, codec.encode(g, era, header, payload))
+        for delivery in out.deliveries:
+            if type(delivery) is tuple:
+                driver.deliver(delivery)
+            else:
+                assert isinstance(delivery, View)
+                driver.install(delivery)
+        for g, name, delay_ms in out.timers:
+            self._set_timer(g, name, delay_ms)
+        for g, frames in out.stable:
+            driver.stable(g, frames)
+        for peer, reason in out.faults:
+            driver.fault(peer, reason)
+
+    def _set_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
+        running = self._timers.pop((g, name), None)
+        if running is not None:
+            running.cancel()
+        if delay_ms >= 0 and not self._stopped:
+            self._timers[g, name] = self._loop.call_later(delay_ms / 1000, self._fire, g, name)
+
+    def _fire(self, g: GroupId, name: str) -> None:
+        del self._timers[g, name]
+        self.step([Timer(g, name)])

@@ -1,0 +1,73 @@
+"""A group, as the application sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ordercast.runtime.inbox import BatchStream, EventStream
+from ordercast.runtime.items import Event
+from ordercast.runtime.membership import Membership
+from ordercast.runtime.receipt import Receipt
+from ordercast.runtime.stay import check_group_stream
+
+if TYPE_CHECKING:
+    from ordercast.runtime.node import Node
+
+
+class Group:
+    """One stay of a node in a group. Made by `Node.join`; over after `leave`."""
+
+    def __init__(self, node: Node, member: Membership) -> None:
+        self.node = node
+        self._member = member
+
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self._member.group.name
+
+    @property
+    def order(self) -> str:
+        """What the group promises."""
+        return self._member.group.order
+
+    @property
+    def protocol(self) -> str:
+        """How the promise is kept."""
+        return self._member.group.protocol
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Of the newest view here; the stream tells at which place it begins."""
+        view = self._member.view
+        return view.members if view is not None else ()
+
+    def multicast(self, body: Any) -> Coroutine[Any, Any, Receipt]:
+        """Send to all members, this node included. Waits only for room in the window."""
+        return self._member.multicast(body)
+
+    def multicast_many(self, bodies: Iterable[Any]) -> Coroutine[Any, Any, Receipt]:
+        """Send many messages, in large frames. The receipt is that of the last."""
+        return self._member.multicast_many(bodies)
+
+    async def leave(self) -> None:
+        """Stop being a member. What was sent before still reaches the others."""
+        await self.node._stays.leave(self._member)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """The events of this group alone. From now on the node's stream is without them."""
+        self._take_own_stream()
+        return EventStream(self._member.inbox)
+
+    def batches(self) -> AsyncIterator[list[Event]]:
+        """The same in lists."""
+        self._take_own_stream()
+        return BatchStream(self._member.inbox)
+
+    def _take_own_stream(self) -> None:
+        check_group_stream(self.node._site, self._member)
+        self.node._site.give_own_inbox(self._member)
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r}, order {self.order!r} by {self.protocol!r}>"

@@ -1,0 +1,29 @@
+"""What a node's stream yields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A message, in its place in the group's order."""
+
+    group: str
+    sender: str  # name of the node that sent it
+    body: Any  # bytes, or what the node's codec made of them
+
+
+class View(msgspec.Struct, frozen=True):
+    """From here on these are the members of the group."""
+
+    group: str
+    number: int  # rises with every change; all members agree on the list of a number
+    members: tuple[str, ...]  # in the order in which they came
+    joined: tuple[str, ...] = ()  # since the previous view of this node
+    left: tuple[str, ...] = ()  # gone since then, by leaving or by exclusion
+    start: int = 0  # the sequencer's number of this view: a joiner gets what comes after it
+
+
+Event = Message | View

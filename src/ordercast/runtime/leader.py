@@ -1,0 +1,279 @@
+"""The node that leads the cluster.
+
+It lets nodes in and gives them small numbers, it makes the groups, it numbers their views and,
+in sequenced groups, their messages. It is the first node: of a static list, or the one started
+with `bootstrap=True`. It may be a member of groups or only lead.
+
+A node whose connection breaks is out for good, whether its process died or only its connection:
+the leader cannot tell the two apart. Every group it was in gets a view without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from ordercast.core.events import Change
+from ordercast.core.events import View as CoreView
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.errors import OrderMismatch, PeerError, UsageError
+from ordercast.protocols.registry import choose
+from ordercast.runtime.control import (
+    Admitted,
+    Apply,
+    Control,
+    Enter,
+    Entered,
+    Evicted,
+    Goodbye,
+    GroupEntry,
+    Leave,
+    Lost,
+    NodeDown,
+    NodeEntry,
+    NodeUp,
+    NotEntered,
+    Prepared,
+    Recall,
+    Refused,
+    encode,
+)
+from ordercast.transport.tcp import Connection
+from ordercast.wire.control import Hello
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+log = logging.getLogger("ordercast.runtime.leader")
+
+
+class LedGroup:
+    """A group as its leader keeps it."""
+
+    def __init__(self, entry: GroupEntry) -> None:
+        self.entry = entry
+        self.members: set[ProcessId] = set()
+        self.left: set[ProcessId] = set()  # their last acknowledgement may be missing
+        self.changes = 0  # views asked for: the number of the newest
+
+
+class Leader:
+    """The leader's part of the control messages."""
+
+    def __init__(self, site: Site, run: str, only: frozenset[str] | None) -> None:
+        self._site = site
+        self._run = run  # under which name the cluster records
+        self._only = only  # names of a static list
+        self._next_pid: ProcessId = site.me.pid + 1
+        self._incarnations: dict[str, int] = {site.me.name: site.me.incarnation}
+        self._groups: dict[GroupId, LedGroup] = {}
+        self._by_name: dict[str, LedGroup] = {}
+        self._evicted: OrderedDict[ProcessId, Evicted] = OrderedDict()  # the latest ones
+
+    # -- this node's own groups -------------------------------------------------------------------
+
+    async def enter(self, name: str, order: str, protocol: str | None) -> GroupEntry:
+        group = self._group(name, order, protocol)
+        if isinstance(group, str):
+            raise UsageError(group)
+        _check_promise(group.entry, order, protocol)
+        return group.entry
+
+    def prepared(self, gid: GroupId) -> None:
+        self._admit(self._site.me.pid, gid)
+
+    def leave(self, gid: GroupId) -> None:
+        self._release(self._site.me.pid, gid)
+
+    # -- messages of others -----------------------------------------------------------------------
+
+    def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
+        if pid is None:
+            self._handle_stranger(conn, message)
+        elif pid not in self._site.directory.live:
+            return  # excluded a moment ago
+        elif isinstance(message, Enter):
+            self._enter(pid, message)
+        elif isinstance(message, Prepared):
+            self._admit(pid, message.gid)
+        elif isinstance(message, Leave):
+            self._release(pid, message.gid)
+        elif isinstance(message, Lost):
+            if message.pid in self._site.directory.live:
+                who = self._site.directory.names[pid]
+                self.exclude(message.pid, f"{who} lost it: {message.reason}")
+        elif isinstance(message, Goodbye):
+            self._remove(pid, "it was closed", clean=True)
+        else:
+            raise PeerError(f"{type(message).__name__} is not for the leader")
+
+    def _handle_stranger(self, conn: Connection, message: Control) -> None:
+        assert conn.hello is not None
+        if isinstance(message, Apply):
+            self._consider(conn, conn.hello, message)
+        elif isinstance(message, Recall):
+            # Nobody asks this whose connection works: the break may only not be known here yet.
+            if message.pid in self._site.directory.live:
+                self.exclude(message.pid, "its connection broke")
+            unknown = Evicted("", 0, "it is not known here")
+            conn.send(encode(self._evicted.get(message.pid, unknown)))
+        elif not isinstance(message, Goodbye):
+            raise PeerError(f"{type(message).__name__} from a node that was not let in")
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def _consider(self, conn: Connection, hello: Hello, apply: Apply) -> None:
+        refusal = self._objection(hello, apply)
+        if refusal is not None:
+            log.info("refused %s: %s", hello.name, refusal.text)
+            conn.send(encode(refusal))
+            conn.close("refused")
+            return
+        site = self._site
+        incarnation = self._incarnations.get(hello.name, 0) + 1
+        self._incarnations[hello.name] = incarnation
+        node = NodeEntry(self._next_pid, hello.name, incarnation, hello.advertise)
+        self._next_pid += 1
+        site.peers.tell_all(NodeUp(node))
+        nodes = tuple(site.directory.live.values())
+        site.directory.add(node)
+        site.peers.bind(conn, node.pid)
+        site.peers.tell(node.pid, Admitted(node, site.me.pid, nodes, self._run))
+        log.info("%s is in, at %s", node.identity, node.address)
+
+    def _objection(self, hello: Hello, apply: Apply) -> Refused | None:
+        site = self._site
+        if self._only is not None and hello.name not in self._only:
+            listed = ", ".join(sorted(self._only))
+            return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
+        namesake = site.directory.named(hello.name)
+        if namesake is not None:
+            return Refused(
+                "name",
+                f"a node named {hello.name!r} is in the cluster, at {namesake.address}; "
+                "names are unique: choose another one, or stop that node first",
+            )
+        if len(site.directory.live) >= site.options.max_nodes:
+            return Refused("full", f"the cluster has max_nodes={site.options.max_nodes} nodes")
+        for option, mine in site.options.shared().items():
+            theirs = apply.shared.get(option)
+            if theirs != mine:
+                return Refused(
+                    "config",
+                    f"{option}={theirs!r} here, {option}={mine!r} at the leader: "
+                    f"{option} must be the same on all nodes of a cluster",
+                )
+        return None
+
+    def lost(self, pid: ProcessId, reason: str) -> None:
+        if pid in self._site.directory.live:
+            self.exclude(pid, f"its connection broke ({reason})")
+
+    def unbound_closed(self, conn: Connection, reason: str) -> None:
+        """Somebody who was not let in: nothing to do."""
+
+    def exclude(self, pid: ProcessId, reason: str) -> None:
+        """Go on without a node that cannot be reached, and tell it if it can be told."""
+        site = self._site
+        group, view = self._first_view_without(pid)
+        evicted = Evicted(group, view, reason)
+        self._evicted[pid] = evicted
+        if len(self._evicted) > site.options.max_nodes:
+            self._evicted.popitem(last=False)
+        log.warning("%s is excluded: %s", site.directory.identities[pid], reason)
+        site.peers.part(pid, "excluded", evicted)
+        if site.recorder is not None:
+            site.recorder.crash_of(site.directory.identities[pid])
+        self._remove(pid, reason, clean=False)
+
+    def _first_view_without(self, pid: ProcessId) -> tuple[str, int]:
+        for group in self._groups.values():
+            if pid in group.members:
+                return group.entry.name, group.changes + 1
+        return "", 0
+
+    def _remove(self, pid: ProcessId, reason: str, *, clean: bool) -> None:
+        self._site.directory.remove(pid)
+        for gid, group in self._groups.items():
+            # One that left cleanly may have gone before it acknowledged its last view.
+            if pid in group.members or (pid in group.left and not clean):
+                group.changes += 1
+                self._site.engine.step([Change(gid, dead=(pid,))])
+            group.members.discard(pid)
+            group.left.discard(pid)
+        self._site.peers.tell_all(NodeDown(pid, reason, clean))
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def _group(self, name: str, order: str, protocol: str | None) -> LedGroup | str:
+        """The group of that name, made if need be; or why it cannot be made."""
+        group = self._by_name.get(name)
+        if group is None:
+            if len(self._groups) >= self._site.options.max_groups:
+                return f"the cluster has max_groups={self._site.options.max_groups} groups"
+            chosen = choose(order, protocol)
+            gid = len(self._groups) + 1
+            entry = GroupEntry(gid, name, order, chosen.declaration.name)
+            group = self._groups[gid] = self._by_name[name] = LedGroup(entry)
+            self._site.engine.open(gid, chosen)
+            self._site.engine.step([CoreView(gid, 0, (), leader=self._site.me.pid)])
+        return group
+
+    def _enter(self, pid: ProcessId, enter: Enter) -> None:
+        try:
+            group = self._group(enter.group, enter.order, enter.protocol)
+        except ValueError as reason:  # a protocol that only the other side knows
+            group = str(reason)
+        if isinstance(group, str):
+            answer: Control = NotEntered(enter.request, "", group)
+        elif not _fits(group.entry, enter.order, enter.protocol):
+            answer = NotEntered(enter.request, group.entry.promise, "")
+        else:
+            answer = Entered(enter.request, group.entry)
+        self._site.peers.tell(pid, answer)
+
+    def _admit(self, pid: ProcessId, gid: GroupId) -> None:
+        group = self._groups.get(gid)
+        if group is None or pid in group.members:
+            raise PeerError(f"it cannot be prepared for group {gid}")
+        group.members.add(pid)
+        group.left.discard(pid)
+        group.changes += 1
+        self._site.engine.step([Change(gid, joined=(pid,))])
+
+    def _release(self, pid: ProcessId, gid: GroupId) -> None:
+        group = self._groups.get(gid)
+        if group is None or pid not in group.members:
+            raise PeerError(f"it is not in group {gid}")
+        group.members.discard(pid)
+        group.left.add(pid)
+        group.changes += 1
+        self._site.engine.step([Change(gid, left=(pid,))])
+
+    def groups(self) -> list[dict[str, object]]:
+        """For the status: every group of the cluster and its members."""
+        names = self._site.directory.names
+        return [
+            {
+                "name": group.entry.name,
+                "order": group.entry.order,
+                "protocol": group.entry.protocol,
+                "members": [names[pid] for pid in sorted(group.members)],
+            }
+            for group in self._groups.values()
+        ]
+
+
+def _fits(group: GroupEntry, order: str, protocol: str | None) -> bool:
+    return group.order == order and protocol in (None, group.protocol)
+
+
+def _check_promise(group: GroupEntry, order: str, protocol: str | None) -> None:
+    if not _fits(group, order, protocol):
+        raise OrderMismatch(group.name, group.promise, wanted(order, protocol))
+
+
+def wanted(order: str, protocol: str | None) -> str:
+    """What a join asked for, in words."""
+    return f"order {order!r}" + (f" (protocol {protocol!r})" if protocol else "")

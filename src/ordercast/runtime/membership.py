@@ -1,0 +1,237 @@
+"""This node's part in one group: its view, its numbers, its window, its place in the stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from time import time_ns
+from typing import TYPE_CHECKING, Any
+
+from ordercast.core.events import View as CoreView
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Delivery
+from ordercast.errors import GroupClosed, MessageTooLarge
+from ordercast.runtime.bodies import Bodies
+from ordercast.runtime.control import GroupEntry
+from ordercast.runtime.directory import Directory
+from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.items import Event, Message, View
+from ordercast.runtime.options import MESSAGE_COST, NodeOptions
+from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.receipt import Progress, Receipt
+from ordercast.runtime.window import Window
+from ordercast.wire.frame import FIXED_SIZE
+from ordercast.wire.messages import pack_messages, unpack_messages
+
+if TYPE_CHECKING:
+    from ordercast.trace.recorder import Recorder
+
+Parcel = tuple["Membership", Delivery | View, int]
+"""(whose, what, bytes that it holds in memory)"""
+
+
+class Membership:
+    """One stay in a group, from the join to the leave."""
+
+    def __init__(
+        self,
+        group: GroupEntry,
+        *,
+        me: ProcessId,
+        scope: str | None,
+        options: NodeOptions,
+        directory: Directory,
+        recorder: Recorder | None,
+        inbox: Inbox[Parcel],
+        outbox: Outbox,
+        bodies: Bodies,
+        first_message: int,
+        is_consumer: Callable[[], bool],
+        wake: Callable[[], None],
+        multicast: Callable[[int, bytes], None],
+    ) -> None:
+        self.group = group
+        self.me = me
+        self.scope = scope
+        self.directory = directory
+        self.recorder = recorder
+        self.inbox = inbox
+        self.outbox = outbox
+        self.view: View | None = None  # the last one put into the inbox
+        self.closed: BaseException | None = None  # why nothing can be sent any more
+        self.progress = Progress(is_consumer)
+        self.window = Window(options.window_bytes, options.reply_reserve)
+        self.frames_sent = 0
+        self.next_message = first_message  # number of the next message; goes on over a rejoin
+        self.consumed = 0  # frames taken by the application, not yet told to the stack
+        self.pending_frames = 0  # delivered, not taken
+        self.pending_bytes = 0  # ... and what they hold
+        self.leaving = False  # credit is given at once: nobody waits for this application
+        loop = asyncio.get_running_loop()
+        self.installed: asyncio.Future[None] = loop.create_future()  # the first view is here
+        self.gone: asyncio.Future[None] = loop.create_future()  # the view without us is here
+        self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
+        self._max_message = options.max_message
+        self._bodies = bodies
+        self._wake = wake
+        self._multicast = multicast
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    async def multicast(self, body: Any) -> Receipt:
+        """Wait for room, then put one message into the open frame."""
+        raw = body if type(body) is bytes and self._bodies.plain else self._bodies.encode(body)
+        if len(raw) > self._max_message:
+            raise MessageTooLarge(len(raw), self._max_message)
+        cost = len(raw) + MESSAGE_COST
+        window = self.window
+        if self.closed is None and window.has_room(cost):
+            window.free -= cost
+        else:
+            await self._take_room(cost)
+        return self.outbox.add(self, raw, cost)
+
+    async def multicast_many(self, bodies: Iterable[Any]) -> Receipt:
+        """The same for many. All are checked before the first is sent."""
+        raws = self._bodies.encode_all(bodies)
+        if not raws:
+            raise ValueError("multicast_many needs at least one message")
+        largest = max(map(len, raws))
+        if largest > self._max_message:
+            raise MessageTooLarge(largest, self._max_message)
+        window, outbox = self.window, self.outbox
+        for raw in raws:
+            cost = len(raw) + MESSAGE_COST
+            if self.closed is None and window.has_room(cost):
+                window.free -= cost
+            else:
+                await self._take_room(cost)
+            receipt = outbox.add(self, raw, cost)
+        return receipt
+
+    async def _take_room(self, cost: int) -> None:
+        self.check_open()
+        if self.progress.is_consumer():
+            self.window.overdraw(cost)
+            self.window.free -= cost
+        else:
+            await self.window.wait_for(cost)
+            self.check_open()
+
+    def send_frame(self, bodies: list[bytes]) -> None:
+        """Number the messages, record them, multicast the frame."""
+        if self.closed is not None:
+            return
+        first = self.next_message
+        self.next_message += len(bodies)
+        if self.recorder is not None:
+            size = sum(map(len, bodies))
+            self.recorder.send(self.group.name, first, len(bodies), size, time_ns())
+        self._multicast(self.group.gid, pack_messages(first, bodies))
+
+    def check_open(self) -> None:
+        """Raise why nothing can be sent."""
+        if self.closed is not None:
+            raise self.closed.with_traceback(None)
+
+    # -- the stack's side of deliveries -----------------------------------------------------------
+
+    def deliver(self, delivery: Delivery) -> None:
+        """The stack delivered a frame."""
+        self.pending_frames += 1
+        size = len(delivery[4])
+        self.pending_bytes += size
+        self.inbox.put((self, delivery, size))
+        if delivery[1] == self.me:
+            ordered = self.progress.ordered
+            ordered.reach(ordered.value + 1)
+        if self.leaving:
+            self.consumed += 1
+            self._wake()
+
+    def install(self, view: CoreView) -> None:
+        """The stack installed a view."""
+        members = self.directory.names_of(view.members)
+        before = self.view.members if self.view is not None else None
+        mine = self.directory.names[self.me]
+        if before is None:
+            joined: tuple[str, ...] = (mine,)
+            left: tuple[str, ...] = ()
+        else:
+            joined = tuple(name for name in members if name not in before)
+            left = tuple(name for name in before if name not in members)
+        self.view = View(self.group.name, view.number, members, joined, left, view.start)
+        if self.recorder is not None:
+            self._identities[view.number] = self.directory.identities_of(view.members)
+        self.inbox.put((self, self.view, 0))
+        if self.me in view.members:
+            if not self.installed.done():
+                self.installed.set_result(None)
+        elif not self.gone.done():
+            self.gone.set_result(None)
+
+    def stable(self, frames: int) -> None:
+        """All members consumed our frames up to this one."""
+        self.window.stable_up_to(frames)
+        self.progress.stable.reach(frames)
+
+    # -- the application's side of deliveries -----------------------------------------------------
+
+    def hand_over(self, item: Delivery | View, size: int) -> list[Event]:
+        """The application takes this now: open it, record it, give its sender credit."""
+        if isinstance(item, View):
+            self._record_view(item)
+            return [item]
+        _, sender, _, number, payload = item
+        self.pending_frames -= 1
+        self.pending_bytes -= size
+        if not self.leaving:
+            self.consumed += 1
+        self._wake()
+        first, bodies = unpack_messages(payload)
+        if self.recorder is not None:
+            overhead = FIXED_SIZE + size - sum(map(len, bodies))
+            identity = self.directory.identities[sender]
+            self.recorder.deliver(
+                self.group.name, identity, first, len(bodies), number or -1, overhead, time_ns()
+            )
+        group, name = self.group.name, self.directory.names[sender]
+        if self._bodies.plain:
+            return [Message(group, name, body) for body in bodies]
+        return [Message(group, name, body) for body in map(self._bodies.decode, bodies)]
+
+    def _record_view(self, view: View) -> None:
+        if self.recorder is not None:
+            self.recorder.view(view.group, view.number, self._identities.pop(view.number))
+            if self.directory.names[self.me] not in view.members:
+                self.recorder.leave(view.group)
+
+    def take_consumed(self) -> int:
+        """Frames taken since the last call."""
+        consumed, self.consumed = self.consumed, 0
+        return consumed
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def give_credit_at_once(self) -> None:
+        """From now on others do not wait for this application."""
+        if not self.leaving:
+            self.leaving = True
+            self.consumed += self.pending_frames
+            self._wake()
+
+    def close(self, reason: BaseException) -> None:
+        """Nothing can be sent any more, and whoever waits is told why."""
+        if self.closed is None:
+            self.closed = reason
+            self.window.fail(reason)
+            self.progress.fail(reason)
+            for future in (self.installed, self.gone):
+                if not future.done():
+                    future.set_exception(reason)
+                    future.exception()  # nobody need be waiting
+
+    def close_for_senders(self) -> None:
+        """`leave` or `aclose` was called: no new messages; those under way still count."""
+        self.closed = GroupClosed(f"group {self.group.name!r} was left, or its node closed")
+        self.window.fail(self.closed)

@@ -1,0 +1,248 @@
+"""A node: one process of a cluster, and the one stream of everything its groups deliver."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import warnings
+from collections.abc import AsyncIterator, Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ordercast.core.ids import check_name
+from ordercast.errors import ConfigError, JoinTimeout, UsageError
+from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
+from ordercast.runtime.closing import close_site
+from ordercast.runtime.group import Group
+from ordercast.runtime.inbox import BatchStream, EventStream
+from ordercast.runtime.items import Event
+from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.site import Site
+from ordercast.runtime.status import stats_of
+from ordercast.runtime.stay import Stays
+from ordercast.wire.control import Hello
+
+log = logging.getLogger("ordercast.runtime.node")
+
+EVERYWHERE = ("0.0.0.0", "::", "")  # hosts to listen at, but no addresses to connect to
+
+
+class Node:
+    """One process of a cluster.
+
+        async with Node("alice", bind="127.0.0.1:7700", bootstrap=True) as node:
+            prices = await node.join("prices", order="total")
+            await prices.multicast(b"IBM 191.2")
+            async for event in node:
+                ...
+
+    Exactly one of these says where the cluster is: `bootstrap=True` (here: this node leads a new
+    one), `seeds` (addresses of nodes that run), `members` (a static list of all nodes, name to
+    address; the first leads). `trace` is a directory to record to. All other options are the
+    limits of `ordercast.runtime.options.NodeOptions`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        bind: str | None = None,
+        bootstrap: bool = False,
+        seeds: Iterable[str] = (),
+        members: Mapping[str, str] | Iterable[str] | None = None,
+        advertise: str | None = None,
+        cluster: str = "ordercast",
+        trace: str | Path | None = None,
+        run: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._state = "new"
+        self.name = check_name("node", name)
+        self._cluster = check_name("cluster", cluster)
+        self._options = _checked_options(options)
+        self._seeds = parse_seeds(seeds)
+        self._members = None if members is None else parse_members(members)
+        self._leads = bootstrap
+        self._find_place(bootstrap)
+        self._bind = parse_address("bind", bind or self._default_bind())
+        self._advertise = self._checked_advertise(advertise)
+        self._trace = None if trace is None else Path(trace)
+        self._run = None if run is None else check_name("run", run)
+        self._closing: asyncio.Task[None] | None = None
+
+    def _find_place(self, bootstrap: bool) -> None:
+        ways = {"bootstrap": bootstrap, "seeds": self._seeds, "members": self._members}
+        given = [f"{way}={value!r}" for way, value in ways.items() if value]
+        if len(given) != 1:
+            raise ConfigError(
+                f"{' and '.join(given) or 'neither bootstrap, seeds nor members'} given: say with "
+                "exactly one of them where the cluster is (bootstrap=True starts a new one)"
+            )
+        if self._members is not None:
+            if self.name not in self._members:
+                listed = ", ".join(self._members)
+                raise ConfigError(
+                    f"name={self.name!r} is not in members ({listed}): a node must be in the list"
+                )
+            first = next(iter(self._members))
+            self._leads = self.name == first
+            self._seeds = () if self._leads else (self._members[first],)
+
+    def _default_bind(self) -> str:
+        return "127.0.0.1:0" if self._members is None else self._members[self.name]
+
+    def _checked_advertise(self, advertise: str | None) -> str:
+        if advertise is None:
+            if self._bind[0] in EVERYWHERE:
+                raise ConfigError(
+                    f"bind={self._bind[0]}:{self._bind[1]} without advertise: others cannot "
+                    "connect to that address; give advertise='host:port' as they see this node"
+                )
+            return ""
+        if parse_address("advertise", advertise)[1] == 0:
+            raise ValueError(f"advertise={advertise!r}: nobody can connect to port 0")
+        return advertise
+
+    # -- lifetime ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take the port and get into the cluster. `async with` does this."""
+        if self._state != "new":
+            raise UsageError(f"node {self.name!r} was started already; make a new Node")
+        self._state = "starting"
+        hello = Hello(
+            cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise
+        )
+        self._site = Site(hello, self._options, self._trace, self._run)
+        self._stays = Stays(self._site)
+        try:
+            await self._site.peers.listen(self._bind)
+            await self._get_in()
+        except BaseException:
+            self._state = "closed"
+            await close_site(self._site, self._stays, in_order=False)
+            raise
+        self._state = "running"
+
+    async def _get_in(self) -> None:
+        if self._leads:
+            run = f"{self._cluster}-{time.time_ns()}"
+            only = None if self._members is None else frozenset(self._members)
+            self._site.lead(self.name, run, only)
+            return
+        unreachable = await self._site.follow(self._seeds)
+        if unreachable:
+            raise JoinTimeout(unreachable, self._options.join_timeout)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Leave all groups and the cluster. Bounded by `close_timeout`; may be called again."""
+        if self._state == "new":
+            self._state = "closed"
+        if self._state == "closed" and self._closing is None:
+            return
+        if self._closing is None:
+            self._state = "closed"
+            self._closing = asyncio.ensure_future(
+                close_site(self._site, self._stays, in_order=True)
+            )
+        await asyncio.shield(self._closing)
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", "new") in ("starting", "running"):
+            warnings.warn(
+                f"node {self.name!r} was never closed: use 'async with', or await node.aclose()",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
+            self._site.abandon()
+
+    # -- groups and messages ----------------------------------------------------------------------
+
+    async def join(
+        self,
+        group: str,
+        order: str | None = None,
+        *,
+        protocol: str | None = None,
+        scope: str | None = None,
+    ) -> Group:
+        """Become a member; returns when this node's first view of the group is installed.
+
+        A group is made by its first member. Its order is fixed then: `OrderMismatch` for others.
+        """
+        self._check_running()
+        return Group(self, await self._stays.join(group, order, protocol, scope))
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """All messages and views of all groups of this node, in the order of delivery."""
+        self._check_started()
+        return EventStream(self._site.inbox)
+
+    def batches(self) -> AsyncIterator[list[Event]]:
+        """The same stream in lists, for speed."""
+        self._check_started()
+        return BatchStream(self._site.inbox)
+
+    # -- what it is and how it is -----------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where other nodes reach this one: a seed for them."""
+        self._check_started()
+        return self._site.peers.hello.advertise
+
+    @property
+    def incarnation(self) -> int:
+        """Which start of this name in the cluster this is."""
+        self._check_started()
+        return self._site.me.incarnation
+
+    @property
+    def leads(self) -> bool:
+        """Is this the node that numbers views and messages?"""
+        return self._leads
+
+    def stats(self) -> dict[str, Any]:
+        """Every limit and how near it is, as plain data."""
+        self._check_started()
+        return stats_of(self._site)
+
+    def _check_started(self) -> None:
+        if not hasattr(self, "_site") or not self._site.in_cluster:
+            raise UsageError(f"node {self.name!r} was not started: use 'async with'")
+
+    def _check_running(self) -> None:
+        self._check_started()
+        if self._site.error is not None:
+            raise self._site.error.with_traceback(None)
+        if self._state != "running":
+            raise UsageError(f"node {self.name!r} is closed; make a new Node")
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name!r}, {self._state}>"
+
+
+def _checked_options(options: dict[str, Any]) -> NodeOptions:
+    known = NodeOptions.__struct_fields__
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"a Node has no option {name!r}; {hint}")
+    return NodeOptions(**options)

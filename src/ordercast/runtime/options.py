@@ -1,0 +1,97 @@
+"""The limits and delays of a node, checked against each other when the node is made."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ordercast.core.protocol import Options
+from ordercast.errors import ConfigError
+from ordercast.transport.contract import Limits
+
+KiB = 1024
+MiB = 1024 * KiB
+
+FRAME_COST = 256  # what a frame counts in a window beside its messages
+MESSAGE_COST = 8  # what a message counts beside its body, so that empty ones are bounded too
+
+CONTROL_ROOM = 1 * MiB  # a packet may exceed a frame's messages by this: headers, member lists
+
+CodecName = Literal["json", "msgpack"]
+CODECS: tuple[CodecName, ...] = ("json", "msgpack")
+
+
+class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Every limit of a node. Sizes are bytes, delays are seconds unless the name says otherwise."""
+
+    max_message: int = 1 * MiB  # one body; the same on all nodes of a cluster
+    frame_bytes: int = 64 * KiB  # a frame is sealed at this size; the same on all nodes
+    window_bytes: int = 4 * MiB  # own messages of a group that some member has not consumed
+    reply_reserve: int = 4 * MiB  # beyond the window, for multicasts from the receiving loop
+    max_batch: int = 4096  # events in one list of `batches()`
+    max_nodes: int = 1024  # nodes of one cluster at a time
+    max_groups: int = 65_536  # groups of one cluster, ever
+    join_timeout: float = 10.0  # to find the cluster, and for the first view of a group
+    close_timeout: float = 5.0  # for `aclose` and `leave` to drain and to say good-bye
+    ack_every: int = 16  # frames consumed before they are acknowledged ...
+    ack_delay_ms: int = 5  # ... or this long after the first
+    status_ms: int = 20  # marks are told after this when nothing carries them
+    retry_ms: int = 5000  # what was not answered is repeated; TCP loses nothing by itself
+    codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if name != "codec":
+                _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
+        if self.codec not in (None, *CODECS):
+            raise ValueError(
+                f"codec={self.codec!r} is unknown; use {', '.join(map(repr, CODECS))} or None"
+            )
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        largest = self.max_message + FRAME_COST + MESSAGE_COST
+        self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
+        self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
+
+    def _at_least(self, name: str, least: int, other: str, rule: str) -> None:
+        value = getattr(self, name)
+        if value < least:
+            raise ConfigError(
+                f"{name}={value} with {other}={getattr(self, other)}: {name} must be at least "
+                f"{least}, because {rule}"
+            )
+
+    def for_stack(self) -> Options:
+        """The part of these that concerns the protocols."""
+        return Options(
+            ack_every=self.ack_every,
+            ack_delay_ms=self.ack_delay_ms,
+            status_ms=self.status_ms,
+            retry_ms=self.retry_ms,
+            driver_consumes=True,
+        )
+
+    def for_connections(self) -> Limits:
+        """The part of these that concerns the connections."""
+        return Limits(
+            max_frame=max(self.frame_bytes, self.max_message + MESSAGE_COST) + CONTROL_ROOM,
+            max_buffered=max(256 * MiB, 8 * self.window_bytes),
+        )
+
+    def shared(self) -> dict[str, object]:
+        """What must be the same on all nodes of a cluster."""
+        return {
+            "max_message": self.max_message,
+            "frame_bytes": self.frame_bytes,
+            "codec": self.codec,
+        }
+
+
+def _check_number(name: str, value: object, annotation: str) -> None:
+    wanted = (int, float) if annotation == "float" else int
+    if isinstance(value, bool) or not isinstance(value, wanted):
+        raise TypeError(f"{name} is a number, not {value!r}")
+    if not value > 0:  # also refuses nan
+        raise ValueError(f"{name}={value} must be positive")

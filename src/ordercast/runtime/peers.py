@@ -1,0 +1,269 @@
+"""The connections of one node: one to every other node of the cluster.
+
+Of two nodes the newer one connects, so each pair has one connection. A connection is *bound* once
+both sides know whose it is; only then may packets of groups flow on it. A node may connect before
+the leader's word about it has come: its connection waits, unbound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+import msgspec
+
+from ordercast.core.ids import ProcessId
+from ordercast.errors import PeerError
+from ordercast.runtime.addresses import Address, parse_address
+from ordercast.runtime.control import Control, Goodbye, NodeEntry, Welcome, decode, encode
+from ordercast.transport.tcp import (
+    Connection,
+    Counters,
+    Limits,
+    Listener,
+    connect,
+    listen,
+    show_address,
+)
+from ordercast.wire.control import CONTROL_CHANNEL, Hello
+from ordercast.wire.frame import Frame
+
+log = logging.getLogger("ordercast.runtime.peers")
+
+
+class Owner(Protocol):
+    """The node, as its connections see it."""
+
+    def node_of(self, hello: Hello) -> NodeEntry | None:
+        """The live node of that identity, if it is known."""
+
+    def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
+        """Packets and control messages of a bound connection."""
+
+    def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
+        """A control message; the connection may be unbound."""
+
+    def on_lost(self, pid: ProcessId, reason: str) -> None:
+        """A bound connection broke, and the other side had not said good-bye."""
+
+    def on_unbound_closed(self, conn: Connection, reason: str) -> None:
+        """A connection that never was bound is gone."""
+
+
+class Peers:
+    """Listens, connects, and knows which connection is whose."""
+
+    def __init__(self, owner: Owner, hello: Hello, limits: Limits, max_nodes: int) -> None:
+        self.hello = hello
+        self.counters = Counters()
+        self.peer_faults = 0
+        self.bound: dict[ProcessId, Connection] = {}
+        self._owner = owner
+        self._limits = limits
+        self._max_unbound = max_nodes
+        self._pid_of: dict[Connection, ProcessId] = {}
+        self._unbound: set[Connection] = set()
+        self._parting: set[Connection] = set()  # good-bye was said, by either side
+        self._awaited: dict[str, tuple[ProcessId, asyncio.Future[None]]] = {}  # by identity
+        self._logged: set[str] = set()  # peers whose first fault is in the log
+        self._listener: Listener | None = None
+
+    # -- opening ----------------------------------------------------------------------------------
+
+    async def listen(self, address: Address) -> None:
+        """Take the port."""
+        self._listener = await listen(
+            *address, hello=self.hello, handler=self, limits=self._limits, counters=self.counters
+        )
+        self.hello = self._listener.hello
+
+    @property
+    def address(self) -> str:
+        """Where this node listens; the actual port after port 0 was asked for."""
+        assert self._listener is not None
+        return show_address(self._listener.address)
+
+    def introduce_as(self, incarnation: int) -> None:
+        """This node was admitted: its next Hellos say so."""
+        assert self._listener is not None
+        self.hello = msgspec.structs.replace(self.hello, incarnation=incarnation)
+        self._listener.hello = self.hello
+
+    async def dial(self, address: str, timeout: float, *, as_stranger: bool = False) -> Connection:
+        """A connection whose other side has said Hello. `OSError` or `PeerError` otherwise."""
+        host, port = parse_address("address", address)
+        hello = msgspec.structs.replace(self.hello, incarnation=0) if as_stranger else self.hello
+        conn = await connect(
+            host, port,
+            hello=hello, handler=self, limits=self._limits, counters=self.counters,
+            timeout=timeout,
+        )  # fmt: skip
+        if conn not in self._pid_of:
+            self._unbound.add(conn)
+        return conn
+
+    async def dial_node(self, node: NodeEntry, timeout: float) -> None:
+        """Connect to a node and wait until it knows us: its Welcome binds the connection."""
+        welcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited[node.identity] = (node.pid, welcome)
+        try:
+            conn = await self.dial(node.address, timeout)
+            if conn.hello is None or str(conn.hello.identity) != node.identity:
+                conn.abort("another node answers at this address")
+                raise PeerError(f"{node.address} is not the address of {node.identity} any more")
+            async with asyncio.timeout(timeout):
+                await welcome
+        finally:
+            del self._awaited[node.identity]
+
+    def bind(self, conn: Connection, pid: ProcessId) -> None:
+        """This connection is that node's."""
+        self._unbound.discard(conn)
+        self.bound[pid] = conn
+        self._pid_of[conn] = pid
+
+    def bind_waiting(self, node: NodeEntry) -> None:
+        """The leader's word about a node has come: bind the connection that waits for it."""
+        for conn in tuple(self._unbound):
+            hello = conn.hello
+            if hello is not None and str(hello.identity) == node.identity:
+                self._welcome(conn, node)
+
+    def _welcome(self, conn: Connection, node: NodeEntry) -> None:
+        self.bind(conn, node.pid)
+        conn.send(encode(Welcome()))
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+        """The same packet to each; one that is gone gets nothing."""
+        bound = self.bound
+        for pid in to:
+            conn = bound.get(pid)
+            if conn is not None:
+                conn.send(packet)
+
+    def tell(self, pid: ProcessId, message: Control) -> None:
+        """A control message to one node."""
+        self.transmit((pid,), encode(message))
+
+    def tell_all(self, message: Control) -> None:
+        """A control message to every node."""
+        self.transmit(tuple(self.bound), encode(message))
+
+    # -- closing ----------------------------------------------------------------------------------
+
+    def part(self, pid: ProcessId, reason: str, last: Control | None = None) -> None:
+        """Close a connection from this side; that is no loss."""
+        conn = self.bound.pop(pid, None)
+        if conn is not None:
+            self._parting.add(conn)
+            if last is not None:
+                conn.send(encode(last))
+            conn.close(reason)
+
+    def fault(self, pid: ProcessId, reason: str) -> None:
+        """A node broke the protocol: close its connection, which then counts as lost."""
+        conn = self.bound.get(pid)
+        if conn is not None and not conn.reason:
+            self._count_fault(conn, reason)
+            conn.abort(reason)
+
+    def close(self, reason: str, *, goodbye: bool) -> None:
+        """Close everything."""
+        if self._listener is not None:
+            self._listener.close()
+        for conn in (*self.bound.values(), *self._unbound):
+            self._parting.add(conn)
+            if goodbye:
+                conn.send(encode(Goodbye()))
+            conn.close(reason)
+        self.bound.clear()
+
+    async def closed(self, timeout: float) -> None:
+        """Wait until what `close` began is done."""
+        waiting = [asyncio.ensure_future(conn.closed()) for conn in (*self._pid_of, *self._unbound)]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=timeout)
+            for task in late:
+                task.cancel()
+
+    # -- what connections call --------------------------------------------------------------------
+
+    def on_hello(self, conn: Connection, hello: Hello) -> None:
+        if not conn.accepted:
+            return
+        if len(self._unbound) >= self._max_unbound:
+            conn.refuse("full", f"more than {self._max_unbound} connections wait to be let in")
+            return
+        node = self._owner.node_of(hello) if hello.incarnation else None
+        if node is not None and node.pid in self.bound:
+            conn.refuse("name", f"{node.identity} is connected already")
+        elif node is not None:
+            self._welcome(conn, node)
+        else:
+            self._unbound.add(conn)
+
+    def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
+        pid = self._pid_of.get(conn)
+        if pid is not None:
+            self._owner.on_packets(pid, frames, conn)
+            return
+        for place, frame in enumerate(frames):
+            if frame[0] != CONTROL_CHANNEL:
+                raise PeerError("a packet from a node that was not let in")
+            self.on_control(conn, frame)
+            if conn in self._pid_of:  # it was let in by this very message
+                self.on_frames(conn, frames[place + 1 :])
+                return
+
+    def on_control(self, conn: Connection, frame: Frame) -> None:
+        """Handle what concerns connections; the rest goes to the owner."""
+        message = decode(frame)
+        if isinstance(message, Goodbye):
+            self._parting.add(conn)
+        elif isinstance(message, Welcome):
+            self._welcomed(conn)
+            return
+        self._owner.on_control(conn, self._pid_of.get(conn), frame)
+
+    def _welcomed(self, conn: Connection) -> None:
+        # At once: packets may follow in the same read.
+        identity = str(conn.hello.identity) if conn.hello is not None else ""
+        pid, welcome = self._awaited.get(identity, (None, None))
+        if pid is None or welcome is None or conn.accepted:
+            raise PeerError("a Welcome that nobody waits for")
+        self.bind(conn, pid)
+        if not welcome.done():
+            welcome.set_result(None)
+
+    def on_congested(self, conn: Connection) -> None:
+        """The windows bound what can wait here; the counters show it."""
+
+    def on_writable(self, conn: Connection) -> None:
+        """Nothing was stopped, so nothing goes on."""
+
+    def on_closed(self, conn: Connection, reason: str) -> None:
+        if conn.fault is not None:
+            self._count_fault(conn, reason)
+        self._unbound.discard(conn)
+        pid = self._pid_of.pop(conn, None)
+        parting = conn in self._parting
+        self._parting.discard(conn)
+        if pid is None:
+            self._owner.on_unbound_closed(conn, reason)
+            return
+        if self.bound.get(pid) is conn:
+            del self.bound[pid]
+        if not parting:
+            self._owner.on_lost(pid, reason)
+
+    def _count_fault(self, conn: Connection, reason: str) -> None:
+        self.peer_faults += 1
+        who = str(conn.hello.identity) if conn.hello is not None else conn.peer[0]
+        if who not in self._logged:
+            if len(self._logged) >= self._max_unbound:
+                self._logged.clear()
+            self._logged.add(who)
+            log.warning("%s at %s broke the protocol: %s", who, show_address(conn.peer), reason)

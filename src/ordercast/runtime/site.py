@@ -1,0 +1,337 @@
+"""The inside of a node: connects its role, its engine, its connections and its streams.
+
+One turn of the event loop. Multicasts of the application fill open frames; deliveries that it
+takes are counted. At the end of the turn, once: the open frames are sealed and sent, the stack is
+told what was consumed, and the recorder hands its records to the operating system. The
+connections write after that, so a send is on record before its frame leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ordercast.core.events import Consumed, Event
+from ordercast.core.events import View as CoreView
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Delivery
+from ordercast.errors import FrameError, GroupClosed
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.admission import Admission
+from ordercast.runtime.bodies import Bodies
+from ordercast.runtime.control import (
+    Admitted,
+    Control,
+    GroupEntry,
+    NodeEntry,
+    StatusReply,
+    StatusRequest,
+    decode,
+    encode,
+)
+from ordercast.runtime.directory import Directory
+from ordercast.runtime.engine import Engine
+from ordercast.runtime.follower import Follower
+from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.items import Event as Item
+from ordercast.runtime.leader import Leader
+from ordercast.runtime.membership import Membership, Parcel
+from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.peers import Peers
+from ordercast.runtime.status import status_json
+from ordercast.trace.recorder import Recorder
+from ordercast.transport.tcp import Connection
+from ordercast.wire.control import Hello
+from ordercast.wire.frame import Frame
+
+LEADER_PID: ProcessId = 0
+
+
+class Site:
+    """Everything of one node that is not its public surface."""
+
+    me: NodeEntry
+    engine: Engine
+    role: Leader | Follower
+
+    def __init__(
+        self, hello: Hello, options: NodeOptions, trace: Path | None, run: str | None
+    ) -> None:
+        self.options = options
+        self.directory = Directory()
+        self.peers = Peers(self, hello, options.for_connections(), options.max_nodes)
+        self.recorder: Recorder | None = None
+        self.memberships: dict[GroupId, Membership] = {}
+        self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
+        self.error: BaseException | None = None  # why this node ended by itself
+        self.in_cluster = False
+        self._bodies = Bodies(options.codec)
+        self._outboxes: dict[tuple[str, str], Outbox] = {}  # per domain: (order, protocol)
+        self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
+        self._own_inboxes: list[Inbox[Parcel]] = []  # of groups with a stream of their own
+        self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
+        self._trace = trace
+        self._run = run
+        self._admission: Admission | None = None
+        self._turn_is_due = False
+        self._loop = asyncio.get_running_loop()
+
+    # -- getting in -------------------------------------------------------------------------------
+
+    def lead(self, name: str, run: str, only: frozenset[str] | None) -> None:
+        """This node is the cluster."""
+        address = self.peers.hello.advertise
+        self._become(NodeEntry(LEADER_PID, name, 1, address), self._run or run)
+        self.role = Leader(self, self._run or run, only)
+
+    async def follow(self, seeds: tuple[str, ...]) -> dict[str, str]:
+        """Ask the seeds to let this node in; the reasons why some node cannot be reached."""
+        self._admission = Admission(self)
+        timeout = self.options.join_timeout
+        deadline = self._loop.time() + timeout
+        answer = await self._admission.ask(seeds, timeout)
+        assert isinstance(self.role, Follower)
+        return await self.role.connect_to(answer.nodes, max(0.5, deadline - self._loop.time()))
+
+    def admitted(self, conn: Connection, answer: Admitted) -> None:
+        """The leader let us in."""
+        leader = next(node for node in answer.nodes if node.pid == answer.leader)
+        for node in answer.nodes:
+            self.directory.add(node)
+        self.peers.bind(conn, leader.pid)
+        self._become(answer.me, self._run or answer.run)
+        self.role = Follower(self, leader)
+        self._admission = None
+
+    def _become(self, me: NodeEntry, run: str) -> None:
+        self.me = me
+        self.directory.add(me)
+        self.peers.introduce_as(me.incarnation)
+        self.engine = Engine(me.pid, self.options.for_stack(), self)
+        if self._trace is not None:
+            self.recorder = Recorder(self._trace, run=run, process=me.identity)
+        self.in_cluster = True
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def open_membership(self, group: GroupEntry, scope: str | None) -> Membership:
+        """Get ready for packets of a group."""
+        gid = group.gid
+        if isinstance(self.role, Follower):
+            self.engine.close(gid)  # a former stay may linger
+            self.engine.open(gid, PROTOCOLS[group.protocol])
+        domain = (group.order, group.protocol)
+        if domain not in self._outboxes:
+            self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
+        member = self.memberships[gid] = Membership(
+            group,
+            me=self.me.pid,
+            scope=scope,
+            options=self.options,
+            directory=self.directory,
+            recorder=self.recorder,
+            inbox=self.inbox,
+            outbox=self._outboxes[domain],
+            bodies=self._bodies,
+            first_message=self._first_message.get(group.name, 1),
+            is_consumer=self.is_consumer,
+            wake=self.wake,
+            multicast=self.engine.multicast,
+        )
+        self.stays_begun = [stay for stay in self.stays_begun if stay.pending_frames]
+        self.stays_begun.append(member)
+        if self.recorder is not None:
+            promised = scope or PROTOCOLS[group.protocol].declaration.scope
+            self.recorder.group(
+                group.name, (), order=group.order, protocol=group.protocol, scope=promised
+            )
+        return member
+
+    def close_membership(self, member: Membership) -> None:
+        """The group was left. Its last acknowledgements may still have to go out."""
+        gid = member.group.gid
+        if self.memberships.get(gid) is member:
+            self._first_message[member.group.name] = member.next_message
+            self._turn()
+            del self.memberships[gid]
+            if isinstance(self.role, Follower):
+                linger = 4 * self.options.ack_delay_ms / 1000
+                self._loop.call_later(linger, self._close_channel, gid)
+
+    def _close_channel(self, gid: GroupId) -> None:
+        if gid not in self.memberships:
+            self.engine.close(gid)
+
+    def neighbours(self, member: Membership) -> list[Membership]:
+        """The other groups of the same domain."""
+        return [
+            m for m in self.memberships.values() if m.outbox is member.outbox and m is not member
+        ]
+
+    def give_own_inbox(self, member: Membership) -> None:
+        """The group gets a stream of its own, with what already waits for it."""
+        if member.inbox is not self.inbox:
+            return
+        name = f"the stream of group {member.group.name!r}"
+        own: Inbox[Parcel] = Inbox(name, self._unwrap, self.options.max_batch)
+        self._own_inboxes.append(own)
+        waiting = list(self.inbox.parcels)
+        self.inbox.parcels.clear()
+        member.inbox = own
+        for parcel in waiting:
+            (own if parcel[0] is member else self.inbox).put(parcel)
+        if self.inbox.ended:
+            own.end(self.inbox.error)
+
+    def inboxes(self) -> Iterator[Inbox[Parcel]]:
+        """All streams of this node."""
+        yield self.inbox
+        yield from self._own_inboxes
+
+    def is_consumer(self) -> bool:
+        """Is the running task one that reads a stream of this node?"""
+        task = asyncio.current_task()
+        return any(inbox.consumer is task for inbox in self.inboxes())
+
+    # -- the turn ---------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """There is something to do at the end of this turn."""
+        if not self._turn_is_due:
+            self._turn_is_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turn_is_due = False
+        self.seal_frames()
+        consumed: list[Event] = [
+            Consumed(gid, frames)
+            for gid, member in self.memberships.items()
+            if (frames := member.take_consumed())
+        ]
+        if consumed:
+            self.engine.step(consumed)
+        if self.recorder is not None:
+            self.recorder.flush()
+
+    def seal_frames(self) -> None:
+        """Send all open frames."""
+        for outbox in self._outboxes.values():
+            outbox.seal()
+
+    def _unwrap(self, parcel: Parcel) -> list[Item]:
+        member, item, size = parcel
+        try:
+            return member.hand_over(item, size)
+        except FrameError as reason:
+            assert isinstance(item, tuple)
+            self.peers.fault(item[1], str(reason))
+            return []
+
+    # -- effects of the stack ---------------------------------------------------------------------
+
+    def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+        """Send a packet."""
+        if self.recorder is not None:
+            self.wake()
+        self.peers.transmit(to, packet)
+
+    def deliver(self, delivery: Delivery) -> None:
+        """A frame for one of our groups."""
+        member = self.memberships.get(delivery[0])
+        if member is not None:
+            member.deliver(delivery)
+
+    def install(self, view: CoreView) -> None:
+        """A view of one of our groups."""
+        member = self.memberships.get(view.group)
+        if member is not None:
+            member.install(view)
+
+    def stable(self, group: GroupId, frames: int) -> None:
+        """Frames of ours that all have consumed."""
+        member = self.memberships.get(group)
+        if member is not None:
+            member.stable(frames)
+
+    def fault(self, peer: ProcessId, reason: str) -> None:
+        """A node broke the protocol."""
+        self.peers.fault(peer, reason)
+
+    # -- what connections tell --------------------------------------------------------------------
+
+    def node_of(self, hello: Hello) -> NodeEntry | None:
+        """The live node of that identity."""
+        return self.directory.find(hello.name, hello.incarnation)
+
+    def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
+        """Packets of a node of the cluster."""
+        self.engine.receive(pid, frames, lambda frame: self.peers.on_control(conn, frame))
+
+    def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
+        """A control message."""
+        message: Control = decode(frame)
+        if isinstance(message, StatusRequest):
+            conn.send(encode(StatusReply(), status_json(self)))
+        elif self._admission is not None:
+            self._admission.handle(conn, message)
+        elif self.in_cluster and self.error is None:
+            self.role.handle(conn, pid, message)
+
+    def on_lost(self, pid: ProcessId, reason: str) -> None:
+        """The connection to a node broke."""
+        if self.in_cluster and self.error is None:
+            self.role.lost(pid, reason)
+
+    def on_unbound_closed(self, conn: Connection, reason: str) -> None:
+        """A connection that was nobody's is gone."""
+        if self._admission is not None:
+            self._admission.closed(conn, reason)
+        elif self.in_cluster and self.error is None:
+            self.role.unbound_closed(conn, reason)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """This node is out. The streams yield what is in order already, then raise."""
+        if self.error is None:
+            self.error = error
+            self.stop(error)
+            self.peers.close(str(error), goodbye=False)
+
+    def stop(self, reason: BaseException, *, raises: bool = True) -> None:
+        """Nothing is sent or delivered any more; whoever waits is told."""
+        if self.in_cluster:
+            self.engine.stop()
+        for member in self.memberships.values():
+            member.close(reason)
+        for inbox in self.inboxes():
+            inbox.end(reason if raises else None)
+        if self.recorder is not None:
+            self.recorder.flush()
+
+    def record_end(self) -> None:
+        """The application has taken every message; views that nobody came for are recorded here."""
+        assert self.recorder is not None
+        for inbox in self.inboxes():
+            for parcel in inbox.parcels:
+                self._unwrap(parcel)
+        self.recorder.end()
+
+    def abandon(self) -> None:
+        """The node was dropped without being closed."""
+        if not self._loop.is_closed():
+            reason = GroupClosed("the node was dropped without being closed")
+            self._loop.call_soon_threadsafe(self.fail, reason)
+
+    def facts(self) -> dict[str, Any]:
+        """What is asked most: who this is."""
+        return {
+            "name": self.me.name,
+            "incarnation": self.me.incarnation,
+            "address": self.peers.hello.advertise,
+            "leads": isinstance(self.role, Leader),
+        }

@@ -1,0 +1,121 @@
+"""How a node is: every limit and how near it is. For `stats()` and for `ordercast status`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ordercast.errors import PeerError
+from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
+from ordercast.transport.tcp import Connection, connect
+from ordercast.wire.control import Hello
+from ordercast.wire.frame import Frame
+
+if TYPE_CHECKING:
+    from ordercast.runtime.membership import Membership
+    from ordercast.runtime.site import Site
+
+
+def stats_of(site: Site) -> dict[str, Any]:
+    """Counts and limits; a limit stands beside what it limits."""
+    options = site.options
+    stats: dict[str, Any] = {
+        "nodes": len(site.directory.live),
+        "max_nodes": options.max_nodes,
+        "peer_faults": site.peers.peer_faults,
+        "connections": {**site.peers.counters.as_dict(), "open": len(site.peers.bound)},
+        "buffered_bytes": sum(conn.buffered for conn in site.peers.bound.values()),
+        "steps": site.engine.steps,
+        "groups": {m.group.name: _group_stats(m) for m in site.memberships.values()},
+    }
+    if site.recorder is not None:
+        stats["recorder"] = site.recorder.stats()
+    return stats
+
+
+def _group_stats(member: Membership) -> dict[str, Any]:
+    window = member.window
+    return {
+        "order": member.group.order,
+        "protocol": member.group.protocol,
+        "view": member.view.number if member.view is not None else 0,
+        "members": list(member.view.members) if member.view is not None else [],
+        "window_bytes": window.size,
+        "window_used": window.size - window.free,
+        "reply_reserve": window.reserve,
+        "reply_reserve_used": max(0, -window.free),
+        "frames_under_way": window.frames,
+        "multicasts_waiting": window.waiting,
+        "multicasts_waited": window.waits,
+        "inbox_frames": member.pending_frames,
+        "inbox_bytes": member.pending_bytes,
+        "frames_sent": member.frames_sent,
+        "messages_sent": member.next_message - 1,
+        "frames_ordered": member.progress.ordered.value,
+        "frames_stable": member.progress.stable.value,
+    }
+
+
+def status_json(site: Site) -> bytes:
+    """What a node answers to everybody who asks."""
+    if not site.in_cluster:
+        return msgspec.json.encode({"state": "joining"})
+    return msgspec.json.encode(
+        {
+            **site.facts(),
+            "cluster": site.peers.hello.cluster,
+            "state": "ended" if site.error is not None else "running",
+            "nodes": [
+                {"name": n.name, "incarnation": n.incarnation, "address": n.address}
+                for n in site.directory.live.values()
+            ],
+            "groups": site.role.groups(),
+            "stats": stats_of(site),
+        }
+    )
+
+
+class _Asker:
+    """The handler of a connection that only asks."""
+
+    def __init__(self) -> None:
+        self.reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def on_hello(self, conn: Connection, hello: Hello) -> None:
+        """Nothing to check: any node may be asked."""
+
+    def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
+        for frame in frames:
+            if isinstance(decode(frame), StatusReply) and not self.reply.done():
+                self.reply.set_result(frame[4])
+
+    def on_congested(self, conn: Connection) -> None:
+        """One question never fills a buffer."""
+
+    def on_writable(self, conn: Connection) -> None:
+        """See `on_congested`."""
+
+    def on_closed(self, conn: Connection, reason: str) -> None:
+        if not self.reply.done():
+            self.reply.set_exception(PeerError(reason))
+
+
+async def query_status(
+    address: str, *, cluster: str = "ordercast", timeout: float = 5.0
+) -> dict[str, Any]:
+    """Ask a running node how it is. `OSError` or `PeerError` if it does not answer."""
+    host, port = parse_address("address", address)
+    asker = _Asker()
+    hello = Hello(cluster=cluster, name="status", incarnation=0)
+    conn = await connect(host, port, hello=hello, handler=asker, timeout=timeout)
+    try:
+        conn.send(encode(StatusRequest()))
+        async with asyncio.timeout(timeout):
+            reply = await asker.reply
+    finally:
+        conn.close("asked")
+    status: dict[str, Any] = msgspec.json.decode(reply)
+    return status

@@ -1,0 +1,113 @@
+"""Joining and leaving a group: the two ends of a stay in it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ordercast.core.ids import check_name
+from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, ScopeError, UsageError
+from ordercast.protocols.registry import choose
+from ordercast.runtime.control import GroupEntry
+from ordercast.runtime.membership import Membership
+from ordercast.runtime.site import Site
+
+SCOPES = ("group", "domain")
+
+
+class Stays:
+    """The groups that a node is in, or is about to be in."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._entering: dict[str, tuple[str, str | None]] = {}  # group -> (order, scope)
+
+    async def join(
+        self, name: str, order: str | None, protocol: str | None, scope: str | None
+    ) -> Membership:
+        """Be a member: returns when the first view is installed."""
+        check_name("group", name)
+        declaration = choose(order, protocol).declaration
+        self._check_new(name)
+        self._check_scope(name, declaration.order, declaration.scope, scope)
+        self._entering[name] = (declaration.order, scope)
+        try:
+            entry = await self._site.role.enter(name, declaration.order, protocol)
+            return await self._begin(entry, scope)
+        finally:
+            del self._entering[name]
+
+    async def _begin(self, entry: GroupEntry, scope: str | None) -> Membership:
+        site = self._site
+        member = site.open_membership(entry, scope)
+        site.role.prepared(entry.gid)
+        timeout = site.options.join_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.shield(member.installed)
+        except TimeoutError:
+            self._abandon(member)
+            reason = {entry.name: "its first view did not come; a member may be stuck"}
+            raise JoinTimeout(reason, timeout) from None
+        except asyncio.CancelledError:
+            self._abandon(member)
+            raise
+        return member
+
+    def _check_new(self, name: str) -> None:
+        joined = {member.group.name for member in self._site.memberships.values()}
+        if name in joined or name in self._entering:
+            raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
+
+    def _check_scope(self, name: str, order: str, given: str, asked: str | None) -> None:
+        if asked is not None and asked not in SCOPES:
+            raise ValueError(f"scope={asked!r} is unknown; use 'group' or 'domain'")
+        if given == "domain" or asked == "group":
+            return
+        if asked == "domain":
+            raise ScopeError(
+                f"no protocol is built that promises order {order!r} across groups; "
+                f"join {name!r} with scope='group'"
+            )
+        for member in self._site.memberships.values():
+            if member.group.order == order:
+                raise ScopeError(
+                    f"this node is in group {member.group.name!r} with order {order!r}, and its "
+                    f"protocol {member.group.protocol!r} keeps that order inside one group only: "
+                    f"between {member.group.name!r} and {name!r} nothing would be promised. "
+                    f"If that is enough, join {name!r} with scope='group'"
+                )
+
+    async def leave(self, member: Membership) -> None:
+        """Let what was sent be ordered, then be out of the next view."""
+        member.check_open()
+        member.outbox.seal()
+        member.close_for_senders()
+        member.give_credit_at_once()
+        await member.progress.ordered.wait_for(member.frames_sent)
+        self._site.role.leave(member.group.gid)
+        await asyncio.shield(member.gone)
+        self._finish(member)
+
+    def _finish(self, member: Membership) -> None:
+        self._site.close_membership(member)
+        member.close(GroupClosed(f"group {member.group.name!r} was left"))
+
+    def _abandon(self, member: Membership) -> None:
+        """A join that was given up: leave as soon as there is something to leave."""
+        member.close_for_senders()
+        member.give_credit_at_once()
+        if self._site.error is None:
+            self._site.role.leave(member.group.gid)
+            member.gone.add_done_callback(lambda _: self._finish(member))
+
+
+def check_group_stream(site: Site, member: Membership) -> None:
+    """May the group be read by itself? Only if that cannot break the order of the domain."""
+    others = site.neighbours(member)
+    if others and member.scope != "group":
+        names = ", ".join(repr(other.group.name) for other in others)
+        raise UsageError(
+            f"this node is also in {names} with order {member.group.order!r}: two loops could "
+            "take messages in another order than they were delivered in. Read the node's stream "
+            f"(async for event in node), or join {member.group.name!r} with scope='group'"
+        )

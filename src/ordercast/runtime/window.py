@@ -1,0 +1,96 @@
+"""How much a node may have under way in one group: the whole of flow control at the sender.
+
+A frame is under way from its first message until every member has consumed it. Messages and
+frames have a fixed cost beside their bytes, so that many small ones are bounded too.
+
+Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
+the task that reads the stream must not: if every member waited inside its receiving loop, nobody
+would consume and no window would ever open. It overdraws the window, up to the reserve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from ordercast.errors import UsageError
+
+
+class Window:
+    """Room for the messages of this node in one group."""
+
+    def __init__(self, size: int, reserve: int) -> None:
+        self.size = size
+        self.reserve = reserve
+        self.free = size  # below 0: drawn from the reserve
+        self.waits = 0  # multicasts that had to wait
+        self._under_way: deque[int] = deque()  # cost of each sealed frame, oldest first
+        self._stable = 0  # frames that every member consumed
+        self._waiters: deque[tuple[asyncio.Future[None], int]] = deque()
+
+    def has_room(self, cost: int) -> bool:
+        """May a message of this cost go now, before nobody who waits?"""
+        return cost <= self.free and not self._waiters
+
+    async def wait_for(self, cost: int) -> None:
+        """Wait for room and take it: the caller owes no further `free -= cost`."""
+        self.waits += 1
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((future, cost))
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.free += cost  # granted and cancelled in the same turn
+                self._grant()
+            raise
+
+    def overdraw(self, cost: int) -> None:
+        """Check that the reserve has room; the caller takes it."""
+        if self.free - cost < -self.reserve:
+            raise UsageError(
+                f"the receiving loop has {self.size - self.free} bytes under way and the reserve "
+                f"for its replies is used up (window_bytes={self.size}, "
+                f"reply_reserve={self.reserve}): read on, or multicast from another task, "
+                "which waits for room"
+            )
+
+    def sealed(self, cost: int) -> None:
+        """A frame left; its room comes back when it is stable."""
+        self._under_way.append(cost)
+
+    def stable_up_to(self, frame: int) -> None:
+        """Every member consumed the frames up to this one."""
+        while self._stable < frame and self._under_way:
+            self._stable += 1
+            self.free += self._under_way.popleft()
+        self._grant()
+
+    @property
+    def frames(self) -> int:
+        """Frames under way."""
+        return len(self._under_way)
+
+    @property
+    def waiting(self) -> int:
+        """Multicasts that wait for room now."""
+        return len(self._waiters)
+
+    def fail(self, error: BaseException) -> None:
+        """No room will come: everybody who waits gets the error."""
+        while self._waiters:
+            future, _ = self._waiters.popleft()
+            if not future.done():
+                future.set_exception(error)
+
+    def _grant(self) -> None:
+        while self._waiters:
+            future, cost = self._waiters[0]
+            if future.done():  # cancelled while it waited
+                self._waiters.popleft()
+            elif cost <= self.free:
+                self._waiters.popleft()
+                self.free -= cost
+                future.set_result(None)
+            else:
+                return
