@@ -44,7 +44,7 @@ def events(draw: st.DrawFn) -> Event:
         group=draw(texts),
         run=draw(st.sampled_from(["", "1", "a b"])),
         view=draw(longs if kind == "view" else st.none() | longs),
-        members=draw(member_lists if kind in ("view", "group") else st.none() | member_lists),
+        members=draw(st.none() | member_lists),
         **maybe,
         **numbers,
     )  # type: ignore[arg-type]
@@ -158,10 +158,7 @@ REFUSED_LINES = {
     "view without number": (
         '{"process":"p","index":1,"kind":"view","group":"g","members":["p"]}', "view", "missing"
     ),
-    "view without members": (
-        '{"process":"p","index":1,"kind":"view","group":"g","view":1}', "members", "missing"
-    ),
-    "declaration without members": ('{"kind":"group","group":"g"}', "members", "missing"),
+    "declaration without group": ('{"kind":"group","members":["p"]}', "group", "missing"),
     "members a number": (
         '{"process":"p","index":1,"kind":"end","members":3}', "members", "list of names"
     ),
@@ -249,7 +246,7 @@ GOOD_ROW: dict[str, Any] = {
         ({"process": ""}, 2, "process", "missing"),
         ({"index": None}, 2, "index", "missing"),
         ({"message": None}, 2, "message", "missing"),
-        ({"kind": "view", "view": 1}, 2, "members", "missing"),
+        ({"kind": "view", "members": ["p"]}, 2, "view", "missing"),
         ({"members": 3}, None, "members", "list of strings, not int64"),
         ({"members": "[1]"}, 2, "members", "list of names"),
     ],

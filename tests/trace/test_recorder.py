@@ -364,6 +364,22 @@ def test_a_full_disk_is_noted_as_lost_records_and_recording_goes_on(tmp_path: Pa
     ]
 
 
+def test_memory_stays_bounded_while_the_disk_is_full(tmp_path: Path) -> None:
+    log = recorder(tmp_path, buffer_bytes=1_000)
+    segment = tmp_path / "run=r" / "alice%231-00001.seg"
+    segment.symlink_to("/dev/full")
+    for number in range(1, 200):
+        log.protocol_event("hold", "g", "bob#1", number, 1, note=f"{number:0200d}")
+        assert log.stats()["buffered"] <= 1_000
+        assert sum(len(name) for name in log._new_names) <= 1_300
+        assert len(log._names) < 20
+    segment.unlink()
+    log.end()
+    log.close()
+    first, *_, last = read_events(tmp_path)
+    assert (first.kind, last.kind) == ("lost", "end")
+
+
 @contextmanager
 def file_size_limit(limit: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -24,10 +24,10 @@ INTEGER_COLUMNS = ("index", "view", "seq", "size", "overhead")
 NEEDED_COLUMNS = {
     "send": ("message", "group"),
     "deliver": ("message", "group"),
-    "view": ("group", "view", "members"),
+    "view": ("group", "view"),
     "join": ("group",),
     "leave": ("group",),
-    "group": ("group", "members"),
+    "group": ("group",),
 }
 _LARGEST = 2**63 - 1
 _STAMP = re.compile(
