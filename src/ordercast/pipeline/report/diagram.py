@@ -138,7 +138,7 @@ class _Sheet:
             if marked
             else []
         )
-        label = point.message if point.kind in ("send", "deliver") else point.kind
+        label = point.message or point.kind
         text = element("text", _short(label), x=f"{x:.0f}", y=f"{y - 17:.0f}", class_="label")
         return joined(*ring, shape, text)
 

@@ -1,0 +1,126 @@
+"""Reading traces into Spark: every format, every refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.errors import TraceError
+from ordercast.pipeline import read_traces
+from ordercast.trace.random_traces import random_traces
+from ordercast.trace.recorder import Recorder
+from ordercast.trace.schema import COLUMNS, Event
+from ordercast.trace.write import write_csv, write_jsonl, write_parquet
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+GOOD = '{"process": "p", "index": 1, "kind": "send", "message": "a", "group": "g"}\n'
+
+
+def events_of(spark: SparkSession, *paths: Path) -> list[Event]:
+    rows = (row.asDict() for row in read_traces(spark, paths).collect())
+    return sorted(
+        (msgspec.convert(row, Event) for row in rows), key=lambda e: (e.run, str(e), e.index or 0)
+    )
+
+
+def test_the_three_formats_give_the_same_events(spark: SparkSession, tmp_path: Path) -> None:
+    events = [event for trace in random_traces(Random(1), 20) for event in trace]
+    write_jsonl(events, tmp_path / "trace.jsonl")
+    write_csv(events, tmp_path / "trace.csv")
+    write_parquet(events, tmp_path / "tables")
+    wanted = sorted(events, key=lambda e: (e.run, str(e), e.index or 0))
+    assert events_of(spark, tmp_path / "trace.jsonl") == wanted
+    assert events_of(spark, tmp_path / "trace.csv") == wanted
+    assert events_of(spark, tmp_path / "tables") == wanted
+
+
+def test_the_columns_are_those_of_the_schema(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text(GOOD)
+    assert tuple(read_traces(spark, [tmp_path]).columns) == COLUMNS
+
+
+def test_plain_files_without_a_run_are_the_logs_of_one_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "p.jsonl").write_text(GOOD)
+    (tmp_path / "q.csv").write_text("process,index,kind,message,group\nq,1,deliver,a,g\n")
+    assert {event.run for event in events_of(spark, tmp_path)} == {""}
+
+
+def test_a_recording_is_read_with_the_crash_that_another_process_saw(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    p = Recorder(tmp_path, run="live", process="p#1", seal=False)
+    q = Recorder(tmp_path, run="live", process="q#1", seal=False)
+    p.send("g", 1, 3, 300, 1_000)
+    p.flush()  # and then it is killed
+    q.deliver("g", "p#1", 1, 3, -1, 0, 2_000)
+    q.crash_of("p#1")
+    q.end()
+    q.close()
+    events = events_of(spark, tmp_path)
+    assert {event.run for event in events} == {"live"}
+    assert [(e.index, e.kind) for e in events if e.process == "p#1" and e.kind == "crash"] == [
+        (4, "crash")
+    ]
+    assert sum(event.kind == "deliver" for event in events) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "column"),
+    [
+        ("t.jsonl", GOOD + '{"process": "p", "index": "2", "kind": "end"}\n', 2, "index"),
+        ("t.jsonl", GOOD + '{"process": "p", "index": 2, "kind": "sent"}\n', 2, "kind"),
+        ("t.jsonl", GOOD + '{"index": 2, "kind": "end"}\n', 2, "process"),
+        ("t.jsonl", GOOD + '{"process": "p", "index": 2, "kind": "deliver"}\n', 2, "message"),
+        ("t.jsonl", GOOD + "{oops\n", 2, None),
+        ("t.csv", "process,index,kind,message\np,1,end,\n", 1, "group"),
+        ("t.csv", "process,index,kind,message,group\np,one,send,a,g\n", 2, "index"),
+        ("t.parquet", "PAR1 and then nothing", None, None),
+    ],
+)
+def test_a_malformed_trace_is_refused_with_file_line_and_column(
+    spark: SparkSession, tmp_path: Path, name: str, text: str, line: int | None, column: str | None
+) -> None:
+    (tmp_path / "good.jsonl").write_text(GOOD)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(TraceError) as refusal:
+        read_traces(spark, [tmp_path])
+    fault = refusal.value
+    assert (fault.file, fault.line, fault.column) == (str(tmp_path / name), line, column)
+    assert fault.reason
+
+
+def test_a_mistyped_parquet_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {
+        "process": ["p"],
+        "index": [1.5],
+        "kind": ["end"],
+        "message": [None],
+        "group": [None],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="index"):
+        read_traces(spark, [tmp_path / "t.parquet"])
+
+
+@pytest.mark.parametrize("path", ["nowhere", "empty", "notes.txt"])
+def test_a_path_without_a_trace_is_refused_before_any_job(
+    spark: SparkSession, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(TraceError, match=path):
+        read_traces(spark, [tmp_path / path])
+
+
+def test_no_path_at_all_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="no path given"):
+        read_traces(spark, [])
