@@ -121,6 +121,8 @@ class AcknowledgedProtocol(OrderingProtocol):
 
     def on_timer(self, g: GroupId, name: str) -> None:
         """Say what was not said in passing: the acknowledgements owed, the stable mark."""
+        if g not in self.member_of:  # it left while the timer ran
+            return
         if name == "ack":
             self.waiting_to_ack = False
             for q in list(self.owed):

@@ -81,6 +81,7 @@ class OrderingProtocol(PlainState, ABC):
         self.era: dict[GroupId, int] = {}  # its era, on the path of every packet
         self.peers: dict[GroupId, frozenset[ProcessId]] = {}  # whose packets are accepted
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
+        self.member_of: set[GroupId] = set()  # groups this process may send to
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
         self.out = Output()
 
@@ -99,7 +100,7 @@ class OrderingProtocol(PlainState, ABC):
         if kind is Receive:
             self._receive(event)  # type: ignore[arg-type]
         elif kind is Multicast:
-            self.on_multicast(event.group, event.payload)  # type: ignore[union-attr]
+            self._multicast(event)  # type: ignore[arg-type]
         elif kind is Timer:
             self.on_timer(event.group, event.name)  # type: ignore[union-attr]
         elif kind is Consumed:
@@ -111,6 +112,12 @@ class OrderingProtocol(PlainState, ABC):
         else:
             assert kind is Change, f"no machine knows the event {event!r}"
             self.on_change(event)  # type: ignore[arg-type]
+
+    def _multicast(self, multicast: Multicast) -> None:
+        if multicast.group in self.member_of:
+            self.on_multicast(multicast.group, multicast.payload)
+        else:  # asked for a moment before its last view came
+            self.note("drop", multicast.group, self.me, 0, "not a member")
 
     def _receive(self, packet: Receive) -> None:
         group = packet.group
@@ -145,14 +152,17 @@ class OrderingProtocol(PlainState, ABC):
 
     def install(self, view: View) -> None:
         """Put a view in force, tell the application, and take what came too early for it."""
-        before = self.views.get(view.group)
         self.views[view.group] = view
         self.era[view.group] = view.era
         self.peers[view.group] = frozenset((*view.members, view.leader))
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
-        self.on_view(view)
-        if self.me in view.members or (before is not None and self.me in before.members):
+        if self.me in view.members or view.group in self.member_of:
             self.out.deliveries.append(view)  # to a process that left: its last
+        if self.me in view.members:
+            self.member_of.add(view.group)
+        else:
+            self.member_of.discard(view.group)
+        self.on_view(view)
         for packet in self.early.pop(view.group, ()):
             self._receive(packet)
 
@@ -166,7 +176,7 @@ class OrderingProtocol(PlainState, ABC):
 
     @abstractmethod
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        """Deliver, in this protocol's order, what can be delivered of the union; forget the rest."""
+        """Deliver, in this protocol's order, what it can of the union; forget the rest."""
 
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""

@@ -126,6 +126,8 @@ class SequencedProtocol(OrderingProtocol):
 
     def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
         """Put an entry at its number, and deliver what is in turn."""
+        if g not in self.member_of:
+            return
         if N > self.R:
             if self.R + self.options.max_held < N:
                 raise PeerError(f"number {N} lies more than max_held above {self.R}")
@@ -141,7 +143,7 @@ class SequencedProtocol(OrderingProtocol):
             self.kept[N] = entry
             if entry.view is not None:
                 self._deliver_view(g, entry.view)
-                continue
+                continue  # after our last view nothing has arrived
             origin = entry.origin
             self.done[origin] = entry.n
             deliveries.append((g, origin, entry.n, N, entry.payload))
@@ -160,9 +162,17 @@ class SequencedProtocol(OrderingProtocol):
         self.install(View(g, entry.number, entry.members, self.leader, now.era, entry.N))
         if not self.handed:
             self.taken = self.R  # a view needs no consumption
+        if g not in self.member_of:  # our last: nothing after it is for us
+            self.taken = self.top = self.R
+            self.arrived.clear()
+            self.kept.clear()
+            self.requests.clear()
+            self._acknowledge(g)
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
+        if g not in self.member_of:
+            return
         if top > self.top:
             self.top = top
         if self.top > self.R:
@@ -246,21 +256,19 @@ class SequencedProtocol(OrderingProtocol):
         assert book is not None
         N = book.enter(entry)
         if entry.view is not None:
-            self.to_all(g, entry.view)
+            self._tell_view(g, entry.view)
         else:
             self.announce(g, N, entry)
         self.backoff = 1
         self.start_timer(g, "status", self.options.status_ms)
-        if self.me in book.acks.marks:
-            self.place(g, N, book.stable, entry)
+        self.place(g, N, book.stable, entry)
 
-    def to_all(self, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
-        """One packet to every member, and to those whose last view is still on its way."""
-        others = self.others[g]
-        if self.book is not None and self.book.leaving:
-            others += tuple(p for p in self.book.leaving if p != self.me and p not in others)
-        if others:
-            self.out.transmits.append((others, g, self.era[g], header, m))
+    def _tell_view(self, g: GroupId, entry: ViewEntry) -> None:
+        assert self.book is not None
+        self.b_multicast(g, entry)
+        for p, last_view in self.book.leaving.items():
+            if last_view == entry.N and p != self.me:
+                self.send(p, g, entry)
 
     def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
         assert self.book is not None
@@ -301,8 +309,7 @@ class SequencedProtocol(OrderingProtocol):
         assert self.book is not None
         self.book.prune()
         self.start_timer(g, "status", self.options.status_ms)
-        if self.me in self.book.acks.marks:
-            self.learn(g, self.book.N, self.book.stable)
+        self.learn(g, self.book.N, self.book.stable)
 
     def _tell_status(self, g: GroupId) -> None:
         """An idle sequencer says where it stands, to those who are behind, until nobody is."""
@@ -361,13 +368,14 @@ class SequencedProtocol(OrderingProtocol):
             book.joining[p] = N
         if self.me in joined:
             self._start_after(N - 1)
+            self.member_of.add(g)
         book.leaving.update({p: N for p in change.left if p in now.members})
         for p in change.dead:
             book.forget(p)
-        if self.me not in book.acks.marks:  # it only leads: it delivers nothing
-            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
-        else:
+        if g in self.member_of:
             self.others[g] = tuple(p for p in entry.members if p != self.me)
+        else:  # it only leads, and delivers nothing
+            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
         self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
         self._prune(g)
 

@@ -5,7 +5,7 @@ Guarantees  survivors of a view deliver the same messages in it before the next 
 Needs       reliable links, any order, duplicates allowed (N1).
 Costs       three packets per member and change, plus the unstable frames twice.
 
-    the members change      attempt := attempt + 1;  send PROPOSE(attempt, view) to the members alive
+    the members change      attempt := attempt + 1;  send PROPOSE(attempt, view) to members alive
     PROPOSE at p            stop sending;  send each unstable frame, and REPORT(attempt, how many)
     all have reported       send the union of the frames, and INSTALL(attempt, view, how many)
     INSTALL at p            when the union is here: deliver it in the protocol's order;

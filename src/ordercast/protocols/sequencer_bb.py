@@ -119,4 +119,4 @@ class SequencerBB(SequencedProtocol):
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
-        self.to_all(g, Order(N, entry.origin, entry.n, self.book.stable))
+        self.b_multicast(g, Order(N, entry.origin, entry.n, self.book.stable))

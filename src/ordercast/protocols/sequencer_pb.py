@@ -79,4 +79,4 @@ class SequencerPB(SequencedProtocol):
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
-        self.to_all(g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
+        self.b_multicast(g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)

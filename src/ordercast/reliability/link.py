@@ -55,6 +55,7 @@ class Link(PlainState):
         self.ahead: dict[int, Receive] = {}  # received, a predecessor is missing
         self.owed = 0  # packets received since the last acknowledgement
         self.seen_unacked = 0  # the oldest unacknowledged packet when last looked at
+        self.repeats = 0  # times it was transmitted again without progress
         self.ack_every = ack_every
         self.window = window  # how far ahead a packet may come
 
@@ -88,6 +89,7 @@ class Link(PlainState):
             raise PeerError(f"packet {ack} is acknowledged, but only {self.s} were sent")
         while self.unacked and (oldest := next(iter(self.unacked))) <= ack:
             del self.unacked[oldest]
+            self.repeats = 0
 
     def acknowledge(self) -> LinkAck:
         """An acknowledgement that travels alone."""
@@ -103,7 +105,10 @@ class Link(PlainState):
         oldest = next(iter(self.unacked), 0)
         stuck = oldest == self.seen_unacked and oldest > 0
         self.seen_unacked = oldest
-        return [self._packet(s) for s in list(self.unacked)[:most]] if stuck else []
+        if not stuck:
+            return []
+        self.repeats += 1
+        return [self._packet(s) for s in list(self.unacked)[:most]]
 
     def _packet(self, s: int) -> Packet:
         self.owed = 0

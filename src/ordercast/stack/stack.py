@@ -25,6 +25,8 @@ from ordercast.errors import PeerError
 from ordercast.membership.led import MEMBERSHIP_HEADERS, LedMembership
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
 
+MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
+
 
 def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], ...]:
     """Every header that may stand on a group's channel; the place in this tuple is its wire tag."""
@@ -176,17 +178,19 @@ class Stack(PlainState):
 
     def _on_link_timer(self, name: str) -> None:
         self.running.discard(name)
-        for p, link in self.links.items():
-            if name == "ack" and link.owed:
-                self.out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
-            elif name == "retransmit":
+        for p, link in list(self.links.items()):
+            if name == "ack":
+                if link.owed:
+                    self.out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
+            elif link.repeats >= MAX_REPEATS and not self._has_peer(p):
+                del self.links[p]
+            else:
                 for packet in link.stalled(self.options.fetch_batch):
                     self.out.transmits.append(((p,), *packet))
                     self.out.notes.append(("retransmit", packet[0], self.me, 0, f"to {p}"))
 
-    def unreachable(self, p: ProcessId) -> None:
-        """p is gone for good: nothing more is repeated to it."""
-        self.links.pop(p, None)
+    def _has_peer(self, p: ProcessId) -> bool:
+        return any(p in protocol.peers.get(g, ()) for g, protocol in self.protocols.items())
 
     # -- plain state ------------------------------------------------------------------------------
 
