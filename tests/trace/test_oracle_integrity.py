@@ -66,7 +66,7 @@ def test_runs_are_judged_apart() -> None:
 
 
 def test_every_violation_has_a_sentence_and_a_witness() -> None:
-    found = look("no_duplication", "p: send a g; deliver a g; deliver a g")
+    found = look("no_duplication", "p: send a g; deliver a g; deliver a g; deliver b g")
     (violation,) = found.violations
     assert violation.property == "no_duplication"
     assert violation.sentence == "p delivered a 2 times."
@@ -148,8 +148,9 @@ def test_a_receive_before_the_send_adds_nothing_to_happened_before() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("p: send a g\nq: send a g", True),
-        ("p: send a g; crash; end", True),
+        ("p: send a g\nq: send a g; send b g", True),
+        ("p: send a g; crash; end\nq: end", True),
+        ("p: send a g; crash\nq: send b g; end", False),
         ("p: send a g; send a g", False),
         ("p: end; send a g", False),
         ("p: deliver a g; send a g", False),
@@ -162,7 +163,8 @@ def test_only_some_illformed_runs_leave_the_other_verdicts_unspecified(
 
 
 def test_equal_indexes_leave_the_other_verdicts_unspecified() -> None:
-    assert unspecified([Event("p", 1, "send", "a", "g"), Event("p", 1, "deliver", "a", "g")])
+    equal = [Event("p", 1, "send", "a", "g"), Event("p", 1, "deliver", "a", "g")]
+    assert unspecified([*equal, Event("q", 1, "end")])
 
 
 def test_of_two_sends_by_one_process_the_first_counts() -> None:

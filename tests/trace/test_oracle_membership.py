@@ -16,6 +16,7 @@ from ordercast.trace.oracle.membership import (
     owes_live,
     view_of_message,
 )
+from ordercast.trace.schema import Event
 
 
 def member(text: str, process: str = "p", group: str = "g") -> list[Interval]:
@@ -96,6 +97,23 @@ def test_to_deliver_in_a_group_is_to_deliver_a_message_sent_to_it() -> None:
 
 def test_a_name_only_in_view_lists_is_not_a_process_of_the_run() -> None:
     assert list(Run(trace("group g: p,r\np: view 1 g p,q")).logs) == ["p", "r"]
+
+
+def test_the_process_of_a_declaration_is_ignored() -> None:
+    declaration = Event("boss", 1, "group", group="g", members=("p",))
+    run = Run([declaration, *trace("p: deliver a g; end")])
+    assert list(run.logs) == ["p"]
+
+
+def test_rows_without_a_list_have_an_empty_one() -> None:
+    nothing_declared = Event(None, None, "group", group="g", order="total")
+    assert intervals(Run([nothing_declared, *trace("p: deliver a g")]), "p", "g") == ALWAYS
+    without_list = [Event("p", 1, "view", group="g", view=1), Event("p", 2, "send", "a", "g")]
+    run = Run([*without_list, *trace("q: view 1 g p,q; deliver a g")])
+    assert intervals(run, "p", "g") == []
+    assert view_of_message(run, "a") == 1
+    assert not owes_live(run, "q", "a")
+    assert judge(without_list)["views"].verdict == "violated"
 
 
 # membership.
@@ -187,6 +205,10 @@ def v(text: str) -> int | None:
 
 def test_v_of_m_is_the_senders_view_at_the_send() -> None:
     assert v("p: view 1 g p; view 2 g p; send a g; view 3 g p\nq: view 1 g q; deliver a g") == 2
+
+
+def test_leaving_another_group_does_not_end_the_current_view() -> None:
+    assert v("p: view 2 g p; leave h; send a g\nq: view 1 g q; deliver a g") == 2
 
 
 def test_v_of_m_of_a_sender_that_is_not_in_its_view_is_the_lowest_at_a_delivery() -> None:
