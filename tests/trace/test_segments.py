@@ -1,5 +1,6 @@
 """The segment file: what it accepts, what it cuts, what it refuses."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,12 @@ from ordercast.trace.segments import (
     RECORD,
     RECORD_KINDS,
     Head,
+    Segment,
     decode_segment,
     encode_block,
     encode_head,
 )
+from ordercast.trace.tables import segment_table
 
 HERE = Path("alice-00001.seg")
 
@@ -39,8 +42,9 @@ GOLDEN_BLOCK = (
 HEAD = encode_head(Head("r", "alice#1", 1))
 
 
-def send_record(first: int, count: int = 1, *, group: int = 1) -> bytes:
-    kind = KIND_CODES["send"]
+def send_record(
+    first: int, count: int = 1, *, group: int = 1, kind: int = KIND_CODES["send"]
+) -> bytes:
     return RECORD.pack(kind, group, 0, 0, count, 5, 0, first, first, 1_000, NONE, NONE)
 
 
@@ -121,10 +125,14 @@ def test_a_file_of_another_kind_is_refused(data: bytes) -> None:
         decode_segment(data, HERE)
 
 
-def test_a_record_that_names_what_was_never_defined_is_refused() -> None:
-    data = HEAD + encode_block(send_record(1, group=7), ["prices"])
+@pytest.mark.parametrize("change", [{"group": 7}, {"kind": 200}])
+@pytest.mark.parametrize("read", [segment_events, segment_table])
+def test_a_record_that_makes_no_sense_is_refused(
+    read: Callable[[Segment], object], change: dict[str, int]
+) -> None:
+    data = HEAD + encode_block(send_record(1, **change), ["prices"])
     with pytest.raises(TraceError, match="damaged record"):
-        segment_events(decode_segment(data, HERE))
+        read(decode_segment(data, HERE))
 
 
 def test_bytes_recorded_with_version_1_stay_readable() -> None:

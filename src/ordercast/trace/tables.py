@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ordercast.errors import TraceError
 from ordercast.trace.expand import (
     CRASH_NOTE_INDEX,
     declaration,
@@ -69,6 +70,10 @@ def segment_table(segment: Segment) -> Table:
     rows = _Rows(kind, records["count"].astype(np.int64))
     group, sender, text = records["group"], records["sender"], records["text"]
     names, me = segment.names, segment.head.process
+    if any((column >= len(names)).any() for column in (group, sender, text)):
+        raise TraceError(segment.path, None, None, "damaged record: a name that was never defined")
+    if (kind >= len(RECORD_KINDS)).any():
+        raise TraceError(segment.path, None, None, "damaged record: a kind that does not exist")
     send, deliver, view = kind == _SEND, kind == _DELIVER, kind == _VIEW
     crash, declared, statistical = kind == _CRASH, kind == _GROUP, kind >= _STATISTICAL
     author = np.where(send, len(names), sender)  # len(names): this process
