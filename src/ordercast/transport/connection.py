@@ -236,7 +236,9 @@ class Connection(asyncio.Protocol):
         self.abort(f"no hello within {self.limits.hello_timeout_s:g} s")
 
     def _give_up(self, fault: PeerError) -> None:
-        self.fault = fault
+        # The traceback would keep what was read alive, for as long as someone keeps the connection.
+        self.fault = fault.with_traceback(None)
+        self.fault.__context__ = None
         self.counters.faults += 1
         self.abort(f"{type(fault).__name__}: {fault}")
 
