@@ -42,13 +42,18 @@ def _nothing_after_the_last_event(run: Run, found: Findings) -> None:
                 )  # fmt: skip
 
 
-def _unique_sends(run: Run, found: Findings) -> None:
+def _senders(run: Run) -> dict[str, list[str]]:
+    """message -> the process of each of its sends."""
     senders: dict[str, list[str]] = {}
     for process, log in run.logs.items():
         for event in log:
             if event.kind == "send" and event.message is not None:
                 senders.setdefault(event.message, []).append(process)
-    for message, processes in senders.items():
+    return senders
+
+
+def _unique_sends(run: Run, found: Findings) -> None:
+    for message, processes in _senders(run).items():
         if len(processes) > 1:
             found.violated(
                 f"{message} was sent {len(processes)} times, by {', '.join(processes)}.",
@@ -61,8 +66,9 @@ def _acyclic(run: Run, found: Findings) -> None:
     if cycle is not None:
         events = [[place.process, run.event(place).index] for place in cycle]
         said = ", then ".join(f"{process}'s event {index}" for process, index in events)
-        found.violated(f"An event happened before itself: {said}, then the first again.",
-                       cycle=events)  # fmt: skip
+        found.violated(
+            f"An event happened before itself: {said}, then the first again.", cycle=events
+        )
 
 
 def unspecified(run: Run) -> bool:
@@ -70,13 +76,8 @@ def unspecified(run: Run) -> bool:
 
     One message sent by two processes, both `crash` and `end` in one log, or equal indexes.
     """
-    senders: dict[str | None, set[str]] = {}
-    for process, log in run.logs.items():
-        for event in log:
-            if event.kind == "send":
-                senders.setdefault(event.message, set()).add(process)
     return (
-        any(len(processes) > 1 for processes in senders.values())
+        any(len(set(processes)) > 1 for processes in _senders(run).values())
         or any(run.has(p, "crash") and run.has(p, "end") for p in run.logs)
         or any(len({e.index for e in log}) < len(log) for log in run.logs.values())
     )
