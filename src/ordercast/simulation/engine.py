@@ -23,7 +23,7 @@ from ordercast.core.events import (
     View,
 )
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.output import Delivery, Note, Output
+from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.simulation.agenda import Agenda, Alarm, Arrival
 from ordercast.simulation.log import Ended, Noted, Sent, TraceLog
@@ -95,7 +95,6 @@ class Simulation:
         self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say
         self.events = 0
         self.timers_fired = 0
-        self.deliveries = 0
         self.consumptions = 0
         self.missed = 0  # packets that reached a crashed process
         self.unsaid = 0  # messages planned for a crashed process
@@ -221,26 +220,28 @@ class Simulation:
     # -- what falls due -------------------------------------------------------------------------
 
     def _arrive(self, arrivals: list[Arrival]) -> None:
-        steps = self.steps
-        self.events += len(arrivals)
+        # Most of a run is spent here; this is `hand` written out for one packet after the other.
+        steps, now = self.steps, self.now
+        carry, hand_over, request = self.medium.carry, self._hand_over, self.timers.request
+        missed = 0
         for p, batch in arrivals:
             step = steps[p]
             if step is None:
-                self.missed += 1
-                self.events -= 1
+                missed += 1
                 continue
             out = step(batch)
-            if (
-                out.deliveries
-                or out.transmits
-                or out.timers
-                or out.stable
-                or out.notes
-                or out.faults
-            ):
-                self._carry_out(p, out)
-                if self.intents:
-                    self._speak(p)
+            if out.transmits:
+                carry(p, now, out.transmits)
+            if out.deliveries:
+                hand_over(p, out.deliveries)
+            if out.timers:
+                request(p, now, out.timers)
+            if out.stable or out.notes or out.faults:
+                self._take_reports(p, out)
+            if self.intents:
+                self._speak(p)
+        self.missed += missed
+        self.events += len(arrivals) - missed
 
     def _ring(self, alarm: Alarm) -> None:
         if self.timers.take(self.now, alarm):
@@ -267,37 +268,32 @@ class Simulation:
 
     def _carry_out(self, p: ProcessId, out: Output) -> None:
         """The effects of one step, in the order that `Output` states."""
-        now = self.now
         if out.transmits:
-            self.medium.carry(p, now, out.transmits)
+            self.medium.carry(p, self.now, out.transmits)
         if out.deliveries:
             self._hand_over(p, out.deliveries)
         if out.timers:
-            self.timers.request(p, now, out.timers)
-        if out.stable:
-            self._make_room(p, out.stable)
-        if out.notes:
-            self._take_notes(p, out.notes)
-        if out.faults:
-            self._take_faults(p, out.faults)
+            self.timers.request(p, self.now, out.timers)
+        self._take_reports(p, out)
 
     def _hand_over(self, p: ProcessId, deliveries: list[Delivery | View]) -> None:
-        self.news = self.now
-        self.deliveries += len(deliveries)
-        self.log.hand_over(p, self.now, deliveries)
+        now = self.news = self.now
+        self.log.hand_over(p, now, deliveries)
         application = self.applications[p]
         for delivery in deliveries:
-            if isinstance(delivery, View):
-                self.deliveries -= 1
-                self._installed(p, delivery)
-            else:
-                group, sender, _, _, payload = delivery
+            if type(delivery) is tuple:
                 if application is not None:
-                    _, depth = unpack(payload)
-                    for g in application.answer(group, sender, depth, self.groups_in[p]):
-                        self.intents.append((g, depth + 1))
-                if self.consume_ticks is not None:
-                    self._take_later(p, group)
+                    self._let_answer(p, application, delivery)
+            elif isinstance(delivery, View):
+                self._installed(p, delivery)
+        if self.consume_ticks is not None:
+            self._take_later(p, deliveries, now + self.consume_ticks)
+
+    def _let_answer(self, p: ProcessId, application: Application, delivery: Delivery) -> None:
+        group, sender, _, _, payload = delivery
+        _, depth = unpack(payload)
+        for g in application.answer(group, sender, depth, self.groups_in[p]):
+            self.intents.append((g, depth + 1))
 
     def _installed(self, p: ProcessId, view: View) -> None:
         self.rosters[view.group].note_view(view)
@@ -309,17 +305,26 @@ class Simulation:
         seats = self.seats[p]
         self.groups_in[p] = tuple(g for g in sorted(seats) if seats[g].in_view)
 
-    def _take_later(self, p: ProcessId, g: GroupId) -> None:
-        assert self.consume_ticks is not None
-        seat = self.seats[p][g]
-        if not seat.unconsumed:
-            self.agenda.acts[self.now + self.consume_ticks].append(partial(self._consume, p, g))
-        seat.unconsumed += 1
+    def _take_later(self, p: ProcessId, deliveries: Iterable[Delivery | View], tick: int) -> None:
+        for delivery in deliveries:
+            if not isinstance(delivery, View):
+                seat = self.seats[p][delivery[0]]
+                if not seat.unconsumed:
+                    self.agenda.acts[tick].append(partial(self._consume, p, delivery[0]))
+                seat.unconsumed += 1
 
-    def _make_room(self, p: ProcessId, stable: Iterable[tuple[GroupId, int]]) -> None:
-        for g, n in stable:
+    def _take_reports(self, p: ProcessId, out: Output) -> None:
+        for g, n in out.stable:
             self.seats[p][g].stable = n
             self._release(p, g)
+        for note in out.notes:
+            self.notes[note[0]] += 1
+            if self.keep_notes:
+                self.log.add(p, self.now, Noted(note))
+        self.faults += len(out.faults)
+        for peer, reason in out.faults:
+            if len(self.first_faults) < MAX_FAULTS_KEPT:
+                self.first_faults.append((p, peer, reason))
 
     def _release(self, p: ProcessId, g: GroupId) -> None:
         seat = self.seats[p][g]
@@ -351,15 +356,3 @@ class Simulation:
             self.log.add(p, self.now, Sent(g, seat.sent, self.size))
             self.events += 1
             self._carry_out(p, step((Multicast(g, pack(seat.sent, depth, self.size)),)))
-
-    def _take_notes(self, p: ProcessId, notes: list[Note]) -> None:
-        for note in notes:
-            self.notes[note[0]] += 1
-            if self.keep_notes:
-                self.log.add(p, self.now, Noted(note))
-
-    def _take_faults(self, p: ProcessId, faults: list[tuple[ProcessId, str]]) -> None:
-        self.faults += len(faults)
-        for peer, reason in faults:
-            if len(self.first_faults) < MAX_FAULTS_KEPT:
-                self.first_faults.append((p, peer, reason))

@@ -74,8 +74,9 @@ class TraceLog:
             self.ticks.extend([tick] * len(deliveries))
         self.rows += deliveries
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    def deliveries(self) -> int:
+        """How many messages were delivered."""
+        return sum(type(row) is tuple for row in self.rows)
 
 
 def process_name(p: ProcessId) -> str:

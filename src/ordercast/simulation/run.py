@@ -104,7 +104,7 @@ def _statistics(simulation: Simulation) -> Statistics:
         events=simulation.events,
         simulated_ms=simulation.now / TICKS_PER_MS,
         multicasts=sum(seat.sent for seats in simulation.seats for seat in seats.values()),
-        deliveries=simulation.deliveries,
+        deliveries=simulation.log.deliveries(),
         unsent=simulation.unsent(),
         packets=medium.packets_sent,
         payload_bytes=medium.payload_bytes,
