@@ -46,6 +46,7 @@ _TYPES = {
     "members": pa.list_(pa.string()),
     **dict.fromkeys(("index", "view", "time", "seq", "size", "overhead"), pa.int64()),
 }
+assert Event.__struct_fields__ == COLUMNS
 TABLE_SCHEMA = pa.schema([(name, _TYPES[name]) for name in COLUMNS])
 
 _RECORD_TYPE = np.dtype(
@@ -204,11 +205,23 @@ def event_table(events: Iterable[Event]) -> Table:
 
 def table_events(table: Table) -> list[Event]:
     """The rows of a table that has the columns of TABLE_SCHEMA, as events."""
-    columns = [table.column(name).to_pylist() for name in COLUMNS]
-    at = COLUMNS.index("members")
-    columns[at] = [None if one is None else tuple(one) for one in columns[at]]
-    columns[COLUMNS.index("run")] = [run or "" for run in columns[COLUMNS.index("run")]]
-    return [Event(**dict(zip(COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]
+    columns = {name: _values(table.column(name)) for name in COLUMNS}
+    columns["members"] = [None if one is None else tuple(one) for one in columns["members"]]
+    columns["run"] = [run or "" for run in columns["run"]]
+    return [Event(*row) for row in zip(*columns.values(), strict=True)]
+
+
+def _values(column: Column) -> list[Any]:
+    """The same as `to_pylist`, several times faster for the columns that most traces have."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, pa.string())
+    if pa.types.is_string(column.type) or (column.null_count == 0 and column.type == pa.int64()):
+        values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    else:
+        values = column.to_pylist()
+    return values
 
 
 def joined(tables: Sequence[Table]) -> Table:
