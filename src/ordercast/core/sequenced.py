@@ -122,7 +122,10 @@ class SequencedProtocol(OrderingProtocol):
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
         self._check_sequencer(src)
-        self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
+        if view.N <= self.taken:  # the sequencer repeats it: our acknowledgement was lost
+            self._acknowledge(g)
+        else:
+            self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
 
     def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
         """Put an entry at its number, and deliver what is in turn."""
