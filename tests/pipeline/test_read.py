@@ -121,6 +121,18 @@ def test_a_path_without_a_trace_is_refused_before_any_job(
         read_traces(spark, [tmp_path / path])
 
 
+def test_a_file_given_twice_is_read_once_and_named_as_the_caller_named_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.jsonl").write_text(GOOD)
+    assert len(events_of(spark, Path("t.jsonl"), tmp_path / "t.jsonl")) == 1
+    Path("t.jsonl").write_text("oops")
+    with pytest.raises(TraceError) as refusal:
+        read_traces(spark, ["t.jsonl"])
+    assert refusal.value.file == "t.jsonl"
+
+
 def test_no_path_at_all_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no path given"):
         read_traces(spark, [])

@@ -174,7 +174,8 @@ def test_a_browser_draws_the_report(tmp_path: Path) -> None:
     picture = tmp_path / "report.png"
     subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu",
-         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400", f"--screenshot={picture}", report.as_uri()],
+         f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,2400",
+         f"--screenshot={picture}", report.as_uri()],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip
     assert picture.stat().st_size > 20_000  # an empty page is far smaller

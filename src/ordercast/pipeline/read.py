@@ -11,7 +11,7 @@ how most systems write them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,13 +40,14 @@ def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> DataFrame:
     """
     if not paths:
         raise ValueError("no path given: name at least one trace file or folder")
-    parts = _parts(trace_files(Path(path).absolute() for path in paths))
+    files = {file.absolute(): file for file in trace_files(paths)}
+    parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
-    _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS))
+    _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
     return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
 
 
-def _parts(files: Sequence[Path]) -> Parts:
+def _parts(files: Iterable[Path]) -> Parts:
     """Files that one task must read together: the segments of a folder, else each file alone.
 
     A recording notes the crash of one process in the files of another, so its folder is one part.
@@ -58,10 +59,12 @@ def _parts(files: Sequence[Path]) -> Parts:
     return list(parts.values())
 
 
-def _refuse_faults(faults: DataFrame) -> None:
+def _refuse_faults(faults: DataFrame, files: Mapping[Path, Path]) -> None:
+    """Raise the first fault, with the file named as the caller named it."""
     first = min(faults.collect(), default=None, key=lambda fault: (fault.file, fault.line or 0))
     if first is not None:
-        raise TraceError(first.file, first.line, first.column, first.reason)
+        file = files.get(Path(first.file), first.file)
+        raise TraceError(file, first.line, first.column, first.reason)
 
 
 def _faults(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ stamps are raised until nothing changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ Steps = Sequence[int]  # m: a send of m; ~m: a delivery of m; in log order
 
 @dataclass(frozen=True)
 class Causality:
-    """Stamps of the messages that `counts` let through."""
+    """The stamps of some or all messages of a run."""
 
     stamps: Stamps  # message x column
     column: list[int]  # process -> its column, NONE if it sends nothing
@@ -40,8 +40,8 @@ class Causality:
         return column != NONE and bool(self.stamps[message, column] >= number)
 
 
-def stamp(run: Run, counts: Callable[[int], bool] | None = None) -> Causality:
-    """Happened-before over the messages for which `counts` holds; over all without it."""
+def stamp(run: Run, counts: Sequence[bool] | None = None) -> Causality:
+    """Happened-before over the messages that `counts`; over all without it."""
     steps = [_steps(run, p, counts) for p in range(len(run.logs))]
     column, senders = [NONE] * len(run.logs), 0
     for p, log in enumerate(run.logs):
@@ -54,7 +54,7 @@ def stamp(run: Run, counts: Callable[[int], bool] | None = None) -> Causality:
     return Causality(stamps, column, cyclic=not done)
 
 
-def _steps(run: Run, p: int, counts: Callable[[int], bool] | None) -> Steps:
+def _steps(run: Run, p: int, counts: Sequence[bool] | None) -> Steps:
     log = run.logs[p]
     places = [(at, m) for at, m in zip(log.sent_at, log.sends, strict=True)]
     places += [
@@ -65,7 +65,7 @@ def _steps(run: Run, p: int, counts: Callable[[int], bool] | None) -> Steps:
     places.sort()
     if counts is None:
         return [m for _, m in places]
-    return [m for _, m in places if counts(m if m >= 0 else ~m)]
+    return [m for _, m in places if counts[m if m >= 0 else ~m]]
 
 
 def _scan(run: Run, steps: list[Steps], stamps: Stamps, column: list[int]) -> bool:

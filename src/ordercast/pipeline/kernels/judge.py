@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from ordercast.pipeline.kernels import integrity, liveness, precedence, total, views
@@ -110,13 +111,13 @@ def _precedence(
         "causal.group": TwoForms.empty(limit),
     }
     for name, causal in (("fifo", False), ("causal", True)):
-        order = Order(run, causality, causal=causal, word="happened before")
+        order = Order(run, causality, causal=causal)
         found[f"{name}.global"] = precedence.check(order, everything, absences, limit)
-    for g in sorted({g for m, g in enumerate(run.group_of) if everything[m]}):
+    for g in sorted({run.group_of[m] for m in np.flatnonzero(everything).tolist()}):
         scope = precedence.sent_scope(run, g)
-        inside = stamp(run, scope.__getitem__)
+        inside = stamp(run, scope.tolist())
         for name, causal in (("fifo", False), ("causal", True)):
-            order = Order(run, inside, causal=causal, word="happened before")
+            order = Order(run, inside, causal=causal)
             found[f"{name}.group"].add(precedence.check(order, scope, absences, limit))
     return found
 

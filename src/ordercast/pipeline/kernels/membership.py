@@ -105,13 +105,19 @@ class Membership:
 
     def view_at(self, process: int, group: int, position: int) -> Turn | None:
         """The current view of `process` before `position`: none after `leave`."""
-        current = None
-        for turn in self.turns[process].get(group, ()):
-            if turn.position >= position:
-                break
-            if turn.kind != JOIN:
-                current = turn if turn.kind == VIEW else None
-        return current
+        places, turns = self._view_turns.get((process, group), ((), ()))
+        last = bisect_left(places, position) - 1
+        return turns[last] if last >= 0 and turns[last].kind == VIEW else None
+
+    @cached_property
+    def _view_turns(self) -> dict[tuple[int, int], tuple[list[int], list[Turn]]]:
+        """Per process and group, its views and leaves, with their positions."""
+        found = {}
+        for p, by_group in enumerate(self.turns):
+            for g, turns in by_group.items():
+                own = [turn for turn in turns if turn.kind != JOIN]
+                found[p, g] = ([turn.position for turn in own], own)
+        return found
 
     @cached_property
     def sent_in(self) -> list[int | None]:

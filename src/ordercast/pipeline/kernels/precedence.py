@@ -14,8 +14,7 @@ Gaps need the maximum over the stretch of the log in which a is owed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +23,9 @@ import numpy.typing as npt
 from ordercast.pipeline.kernels.causality import Causality
 from ordercast.pipeline.kernels.findings import Evidence, Findings, TwoForms
 from ordercast.pipeline.kernels.membership import OPEN, Span
-from ordercast.pipeline.kernels.run import NONE, Run
+from ordercast.pipeline.kernels.run import NONE, Ints, Run
 
+Chosen = npt.NDArray[np.bool_]  # per message
 Reach = npt.NDArray[np.int32]  # delivery x column of the sender
 
 
@@ -38,36 +38,34 @@ class Absence:
 
 
 class Order:
-    """What precedes what: `reach` of the messages in scope."""
+    """What precedes what: how far each message reaches into the sequence of each sender."""
 
-    def __init__(self, run: Run, causality: Causality, *, causal: bool, word: str) -> None:
+    def __init__(self, run: Run, causality: Causality, *, causal: bool) -> None:
         self.run = run
-        self.column = causality.column
-        self.word = word  # how a message precedes another, for sentences
+        self.column = np.array([causality.column[s] for s in run.sender], dtype=np.int64)
+        self.number = np.array(run.number, dtype=np.int32)
         self._stamps = causality.stamps
         self._causal = causal
 
-    def reach(self, messages: Sequence[int]) -> Reach:
+    def reach(self, messages: Ints) -> Reach:
         """Per message a row: how far it reaches into the sequence of each sender."""
         if self._causal:
             return self._stamps[messages]
         rows: Reach = np.zeros((len(messages), self._stamps.shape[1]), dtype=np.int32)
-        for row, m in enumerate(messages):
-            rows[row, self.column[self.run.sender[m]]] = self.run.number[m]
+        rows[np.arange(len(messages)), self.column[messages]] = self.number[messages]
         return rows
 
 
-def check(
-    order: Order, in_scope: Sequence[bool], absences: list[list[Absence]], limit: int
-) -> TwoForms:
+def check(order: Order, in_scope: Chosen, absences: list[list[Absence]], limit: int) -> TwoForms:
     """Judge all observers on the messages `in_scope`; `absences` is per process."""
     found = TwoForms.empty(limit)
     for q, log in enumerate(order.run.logs):
-        chosen = [i for i, m in enumerate(log.deliveries) if in_scope[m]]
-        if not chosen:
+        delivered = np.array(log.deliveries, dtype=np.int64)
+        chosen = np.flatnonzero(in_scope[delivered])
+        if not len(chosen):
             continue
-        messages = [log.deliveries[i] for i in chosen]
-        observer = _Observer(order, q, messages, [log.delivered_at[i] for i in chosen])
+        places = np.array(log.delivered_at, dtype=np.int64)[chosen]
+        observer = _Observer(order, q, delivered[chosen], places)
         forms = found.binding(log.crashed)
         observer.check_inversions(forms)
         observer.check_gaps((a for a in absences[q] if in_scope[a.message]), forms)
@@ -77,7 +75,7 @@ def check(
 class _Observer:
     """The deliveries of one process, in order, and how far each reaches."""
 
-    def __init__(self, order: Order, q: int, messages: list[int], places: list[int]) -> None:
+    def __init__(self, order: Order, q: int, messages: Ints, places: Ints) -> None:
         self._order = order
         self._q = q
         self._messages = messages
@@ -86,13 +84,12 @@ class _Observer:
         self._from_here: Reach | None = None  # maximum of reach from each delivery to the last
 
     def check_inversions(self, forms: Iterable[Findings]) -> None:
-        run, column = self._order.run, self._order.column
-        so_far = np.zeros(self._reach.shape[1], dtype=np.int32)
-        for row, a in enumerate(self._messages):
-            if so_far[column[run.sender[a]]] >= run.number[a]:
-                for found in forms:
-                    found.violated(self._inversion, row, a)
-            np.maximum(so_far, self._reach[row], out=so_far)
+        so_far = np.maximum.accumulate(self._reach, axis=0)[:-1]
+        later = self._messages[1:]
+        reached = so_far[np.arange(len(later)), self._order.column[later]]
+        for row in np.flatnonzero(reached >= self._order.number[later]).tolist():
+            for found in forms:
+                found.violated(self._inversion, row + 1)
 
     def check_gaps(self, absences: Iterable[Absence], forms: Iterable[Findings]) -> None:
         run = self._order.run
@@ -109,13 +106,12 @@ class _Observer:
     def _first_reaching(self, absence: Absence) -> int | None:
         """The first delivery where `absence` is owed that reaches it."""
         a = absence.message
-        column = self._order.column[self._order.run.sender[a]]
-        number = self._order.run.number[a]
+        column, number = self._order.column[a], self._order.number[a]
         for span in absence.owed:
-            first = bisect_left(self._places, span.first)
+            first = int(np.searchsorted(self._places, span.first))
             last = len(self._places)
             if span.last != OPEN:
-                last = bisect_left(self._places, span.last)
+                last = int(np.searchsorted(self._places, span.last))
             elif first == last or self._suffix_maximum()[first, column] < number:
                 continue
             rows = np.flatnonzero(self._reach[first:last, column] >= number)
@@ -128,19 +124,19 @@ class _Observer:
             self._from_here = np.maximum.accumulate(self._reach[::-1], axis=0)[::-1]
         return self._from_here
 
-    def _inversion(self, row: int, a: int) -> Evidence:
-        run, q = self._order.run, self._q
-        reached = self._reach[:row, self._order.column[run.sender[a]]] >= run.number[a]
-        b = self._messages[int(np.flatnonzero(reached)[-1])]
+    def _inversion(self, row: int) -> Evidence:
+        run, a = self._order.run, int(self._messages[row])
+        reached = self._reach[:row, self._order.column[a]] >= self._order.number[a]
+        b = int(self._messages[np.flatnonzero(reached)[-1]])
         return (
-            f"{run.processes[q]} delivers {run.messages[b]} before {run.messages[a]}, "
+            f"{self._name} delivers {run.messages[b]} before {run.messages[a]}, "
             f"but {self._why(a, b)}",
             self._witness(a, b),
         )
 
     def _gap(self, row: int, a: int) -> Evidence:
         run = self._order.run
-        b = self._messages[row]
+        b = int(self._messages[row])
         witness = self._witness(a, b)
         witness["missing"] = {"process": run.processes[self._q], "message": run.messages[a]}
         return self._gap_sentence(row, a), witness
@@ -149,7 +145,7 @@ class _Observer:
         return f"{self._gap_sentence(row, a)}; records of {self._name} are lost"
 
     def _gap_sentence(self, row: int, a: int) -> str:
-        run, b = self._order.run, self._messages[row]
+        run, b = self._order.run, int(self._messages[row])
         return (
             f"{self._name} delivers {run.messages[b]} and never {run.messages[a]}, "
             f"but {self._why(a, b)}"
@@ -164,7 +160,7 @@ class _Observer:
         if run.sender[a] == run.sender[b]:
             sender, first, then = run.processes[run.sender[a]], run.messages[a], run.messages[b]
             return f"{sender} sent {first} before {then}"
-        return f"the send of {run.messages[a]} {self._order.word} that of {run.messages[b]}"
+        return f"the send of {run.messages[a]} happened before that of {run.messages[b]}"
 
     def _witness(self, a: int, b: int) -> dict[str, object]:
         run = self._order.run
@@ -180,9 +176,9 @@ class _Observer:
         }
 
 
-def sent_scope(run: Run, group: int | None = None) -> list[bool]:
+def sent_scope(run: Run, group: int | None = None) -> Chosen:
     """The messages with a send record, of one group or of all."""
-    return [
-        sender != NONE and (group is None or g == group)
-        for sender, g in zip(run.sender, run.group_of, strict=True)
-    ]
+    chosen: Chosen = np.array(run.sender, dtype=np.int64) != NONE
+    if group is not None:
+        chosen &= np.array(run.group_of, dtype=np.int64) == group
+    return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -101,14 +102,12 @@ def _between_views(
 ) -> Iterator[tuple[Change, frozenset[int]]]:
     log = run.logs[p]
     for group, rows in _view_rows(members, p).items():
-        placed = [
-            (at, m)
-            for at, m in zip(log.delivered_at, log.deliveries, strict=True)
-            if run.group_of[m] == group
-        ]
         for one, two in pairwise(rows):
-            between = frozenset(m for at, m in placed if one.position < at < two.position)
-            yield (group, one.view, two.view), between
+            first = bisect_left(log.delivered_at, one.position)
+            last = bisect_left(log.delivered_at, two.position)
+            between = log.deliveries[first:last]
+            own = frozenset(m for m in between if run.group_of[m] == group)
+            yield (group, one.view, two.view), own
 
 
 def _compare_sets(
