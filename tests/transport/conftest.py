@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,27 +23,18 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
     return asyncio.new_event_loop
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Run a coroutine to its end; one that hangs fails."""
-
-    async def bounded(body: Awaitable[Any]) -> Any:
-        async with asyncio.timeout(PATIENCE_S):
-            return await body
-
-    def runner(body: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=loop_factory(request.param)) as loop:
-            return loop.run(bounded(body))
-
-    return runner
-
-
 class Owner:
     """Writes down what its connections tell it."""
 
+    owners: ClassVar[list[Owner]] = []
+
     def __init__(self, name: str, cluster: str = "c", **hello: Any) -> None:
         self.hello = Hello(cluster=cluster, name=name, incarnation=1, **hello)
+        self.owners.append(self)
+        self.listeners: list[Listener] = []
         self.connections: list[Connection] = []
+        self.strangers: list[asyncio.StreamWriter] = []
+        self.sockets: list[socket.socket] = []
         self.frames: list[Frame] = []
         self.batches = 0
         self.told: list[str] = []
@@ -82,12 +75,50 @@ class Owner:
             await self.news.wait()
 
     async def listen(self, limits: Limits | None = None) -> Listener:
-        return await listen(
-            "127.0.0.1", 0, hello=self.hello, handler=self, limits=limits or Limits()
-        )
+        options = {"hello": self.hello, "handler": self, "limits": limits or Limits()}
+        self.listeners.append(await listen("127.0.0.1", 0, **options))
+        return self.listeners[-1]
+
+    async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A stranger's connection to our port."""
+        reader, writer = await asyncio.open_connection(*self.listeners[0].address)
+        self.strangers.append(writer)
+        return reader, writer
 
     async def connect(self, listener: Listener, **options: Any) -> Connection:
         return await connect(*listener.address, hello=self.hello, handler=self, **options)
+
+    @classmethod
+    async def close_all(cls) -> None:
+        """The end of a test, good or bad."""
+        while cls.owners:
+            owner = cls.owners.pop()
+            for closable in (*owner.listeners, *owner.strangers, *owner.sockets):
+                closable.close()
+            for conn in owner.connections:
+                conn.abort("the test is over")
+                await conn.closed()
+            for writer in owner.strangers:
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Run a coroutine to its end, and close what it opened; one that hangs fails."""
+
+    async def bounded(body: Awaitable[Any]) -> Any:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await body
+        finally:
+            await Owner.close_all()
+
+    def runner(body: Coroutine[Any, Any, Any]) -> Any:
+        with asyncio.Runner(loop_factory=loop_factory(request.param)) as loop:
+            return loop.run(bounded(body))
+
+    return runner
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ def numbered(n: int, size: int = 0) -> bytes:
 
 
 async def pair(owner, limits=None):
-    """One connection: (listener, accepting owner, its side, connecting owner, its side)."""
+    """One connection: (accepting owner, its side, connecting owner, its side)."""
     a, b = owner("alice"), owner("bob")
     listener = await a.listen(limits)
     ours = await b.connect(listener, limits=limits or Limits())
     await a.until(lambda a: a.connections)
-    return listener, a, a.connections[0], b, ours
+    return a, a.connections[0], b, ours
 
 
 async def silent_reader(owner, limits):
@@ -31,14 +31,15 @@ async def silent_reader(owner, limits):
     a = owner("alice")
     listener = await a.listen(limits)
     raw = socket.create_connection(listener.address)
+    a.sockets.append(raw)
     raw.sendall(pack_opening(owner("sleepy").hello))
     await a.until(lambda a: a.connections)
-    return a, listener, a.connections[0], raw
+    return a, a.connections[0], raw
 
 
 def test_ten_thousand_frames_arrive_in_the_order_of_sending(run, owner):
     async def scenario():
-        listener, a, _, _, conn = await pair(owner)
+        a, _, _, conn = await pair(owner)
         for n in range(10_000):
             conn.send(numbered(n, size=n % 300))
             if n % 100 == 0:
@@ -46,45 +47,40 @@ def test_ten_thousand_frames_arrive_in_the_order_of_sending(run, owner):
         await a.until(lambda a: len(a.frames) == 10_000)
         assert [frame[3] for frame in a.frames] == [b"%d" % n for n in range(10_000)]
         assert all(len(frame[4]) == n % 300 for n, frame in enumerate(a.frames))
-        assert listener.counters.frames_in == 10_000
+        assert a.listeners[0].counters.frames_in == 10_000
         conn.close("done")
         await conn.closed()
-        listener.close()
 
     run(scenario())
 
 
 def test_both_sides_can_send_at_once(run, owner):
     async def scenario():
-        listener, a, to_b, b, to_a = await pair(owner)
+        a, to_b, b, to_a = await pair(owner)
         for n in range(2_000):
             to_a.send(numbered(n, 50))
             to_b.send(numbered(-n, 50))
         await a.until(lambda a: len(a.frames) == 2_000)
         await b.until(lambda b: len(b.frames) == 2_000)
         assert [frame[3] for frame in b.frames] == [b"%d" % -n for n in range(2_000)]
-        to_a.close("done")
-        listener.close()
 
     run(scenario())
 
 
 def test_a_frame_larger_than_any_read_arrives_whole(run, owner):
     async def scenario():
-        listener, a, _, _, conn = await pair(owner)
+        a, _, _, conn = await pair(owner)
         body = bytes(range(256)) * 12_000
         conn.send(pack(1, 0, 1, b"", body))
         await a.until(lambda a: a.frames)
         assert a.frames[0][4] == body
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
 
 def test_all_frames_of_one_turn_leave_in_one_write(run, owner):
     async def scenario():
-        listener, a, _, _, conn = await pair(owner)
+        a, _, _, conn = await pair(owner)
         before = conn.counters.writes
         for turn in range(5):
             for n in range(100):
@@ -93,29 +89,26 @@ def test_all_frames_of_one_turn_leave_in_one_write(run, owner):
         await a.until(lambda a: len(a.frames) == 500)
         assert conn.counters.writes - before == 5
         assert conn.counters.frames_out == 500 + 1  # and the Hello
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
 
 def test_what_was_sent_before_close_still_arrives_and_what_comes_later_is_dropped(run, owner):
     async def scenario():
-        listener, a, _, _, conn = await pair(owner)
+        a, _, _, conn = await pair(owner)
         conn.send(numbered(1))
         conn.close("done")
         conn.send(numbered(2))
         await a.until(lambda a: a.closed)
         assert [frame[3] for frame in a.frames] == [b"1"]
         assert conn.buffered == 0
-        listener.close()
 
     run(scenario())
 
 
 def test_closing_twice_is_closing_once_and_the_first_reason_stays(run, owner):
     async def scenario():
-        listener, a, accepted, b, conn = await pair(owner)
+        a, accepted, b, conn = await pair(owner)
         conn.close("first")
         conn.close("second")
         conn.abort("third")
@@ -126,21 +119,17 @@ def test_closing_twice_is_closing_once_and_the_first_reason_stays(run, owner):
         assert b.closed == ["first"]
         assert a.closed == ["closed by the peer"]
         assert await accepted.closed() == "closed by the peer"
-        listener.close()
-        listener.close()
 
     run(scenario())
 
 
 def test_a_peer_that_dies_in_the_middle_of_a_frame_is_told_as_such(run, owner):
     async def scenario():
-        a, listener, conn, raw = await silent_reader(owner, Limits())
+        a, conn, raw = await silent_reader(owner, Limits())
         raw.sendall(numbered(1, 100)[:50])
         await asyncio.to_thread(raw.shutdown, socket.SHUT_WR)
         assert await conn.closed() == "closed by the peer in the middle of a frame"
         assert a.frames == []
-        raw.close()
-        listener.close()
 
     run(scenario())
 
@@ -148,14 +137,14 @@ def test_a_peer_that_dies_in_the_middle_of_a_frame_is_told_as_such(run, owner):
 def test_a_peer_that_does_not_read_is_seen_and_seen_again_when_it_reads(run, owner):
     async def scenario():
         limits = Limits(high_water=300_000, low_water=100_000)
-        a, listener, conn, raw = await silent_reader(owner, limits)
+        a, conn, raw = await silent_reader(owner, limits)
         sent = 0
         while "congested" not in a.told:
             conn.send(numbered(sent, 50_000))
             sent += 1
             await asyncio.sleep(0)
         assert conn.buffered >= 300_000
-        assert listener.counters.congested == 1
+        assert a.listeners[0].counters.congested == 1
         assert "writable" not in a.told
 
         def read(total: int) -> None:
@@ -163,24 +152,20 @@ def test_a_peer_that_does_not_read_is_seen_and_seen_again_when_it_reads(run, own
                 total -= len(raw.recv(65536))
 
         frames = sum(len(numbered(n, 50_000)) for n in range(sent))
-        await asyncio.to_thread(read, len(pack_opening(listener.hello)) + frames)
+        await asyncio.to_thread(read, len(pack_opening(a.listeners[0].hello)) + frames)
         await a.until(lambda a: "writable" in a.told)
         assert conn.buffered <= 100_000
-        raw.close()
-        listener.close()
 
     run(scenario())
 
 
 def test_bytes_queued_in_this_turn_count_as_buffered(run, owner):
     async def scenario():
-        listener, _, _, _, conn = await pair(owner)
+        _, _, _, conn = await pair(owner)
         frame = numbered(1, 1000)
         conn.send(frame)
         conn.send(frame)
         assert conn.buffered == 2 * len(frame)
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -188,15 +173,13 @@ def test_bytes_queued_in_this_turn_count_as_buffered(run, owner):
 def test_a_peer_that_never_reads_is_given_up_at_the_limit(run, owner):
     async def scenario():
         limits = Limits(high_water=100_000, low_water=0, max_buffered=2_000_000)
-        a, listener, conn, raw = await silent_reader(owner, limits)
+        a, conn, _ = await silent_reader(owner, limits)
         while not conn.reason:
             conn.send(numbered(0, 100_000))
             assert conn.buffered < 4_000_000
             await asyncio.sleep(0)
         await a.until(lambda a: a.closed)
         assert a.closed == ["the peer does not read: more than 2000000 bytes wait"]
-        raw.close()
-        listener.close()
 
     run(scenario())
 
@@ -204,22 +187,20 @@ def test_a_peer_that_never_reads_is_given_up_at_the_limit(run, owner):
 def test_closing_towards_a_peer_that_never_reads_ends_in_bounded_time(run, owner):
     async def scenario():
         limits = Limits(high_water=100_000, low_water=0, close_timeout_s=0.05)
-        a, listener, conn, raw = await silent_reader(owner, limits)
+        a, conn, _ = await silent_reader(owner, limits)
         while "congested" not in a.told:
             conn.send(numbered(0, 100_000))
             await asyncio.sleep(0)
         conn.close("we leave")
         assert await conn.closed() == "we leave"
-        raw.close()
-        listener.close()
 
     run(scenario())
 
 
 def test_an_owner_that_cannot_decode_a_frame_has_that_connection_closed(run, owner):
     async def scenario():
-        listener, a, _, b, conn = await pair(owner)
-        witness = await owner("carol").connect(listener)
+        a, _, b, conn = await pair(owner)
+        witness = await owner("carol").connect(a.listeners[0])
 
         def reject(_):
             raise FrameError("no header has the tag 9 on this channel")
@@ -229,22 +210,18 @@ def test_an_owner_that_cannot_decode_a_frame_has_that_connection_closed(run, own
         await a.until(lambda a: a.closed)
         await b.until(lambda b: b.closed)
         assert a.closed == ["FrameError: no header has the tag 9 on this channel"]
-        assert listener.counters.faults == 1
+        assert a.listeners[0].counters.faults == 1
         assert a.connections[0].fault is not None
         assert not witness.reason
-        witness.close("done")
-        listener.close()
 
     run(scenario())
 
 
 def test_a_frame_over_the_limit_is_our_own_mistake_when_we_send_it(run, owner):
     async def scenario():
-        listener, _, _, _, conn = await pair(owner, Limits(max_frame=1000))
+        _, _, _, conn = await pair(owner, Limits(max_frame=1000))
         with pytest.raises(AssertionError):
             conn.send(numbered(1, 1000))
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 

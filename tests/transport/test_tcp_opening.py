@@ -18,25 +18,26 @@ from ordercast.wire.opening import MAGIC, PREFIX, pack_opening, split_opening
 FRAME = pack(1, 0, 1, b"head", b"body")
 
 
-async def dial(listener) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(*listener.address)
-
-
+@contextlib.asynccontextmanager
 async def stranger_server(answer: bytes, *, stay: bool = False):
-    """Something on a port that is not one of us."""
+    """A port with something on it that is not one of us; it serves one connection."""
+    served = asyncio.Event()
 
     async def serve(reader, writer):
         await reader.read(1)
         writer.write(answer)
         if stay:
-            await reader.read()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        served.set()
 
-    return await asyncio.start_server(serve, "127.0.0.1", 0)
-
-
-def port_of(server) -> int:
-    return server.sockets[0].getsockname()[1]
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    await served.wait()
+    server.close()
 
 
 def test_each_side_learns_who_the_other_is(run, owner):
@@ -49,8 +50,6 @@ def test_each_side_learns_who_the_other_is(run, owner):
         await a.until(lambda a: a.connections)
         assert a.connections[0].hello == b.hello
         assert listener.counters.opened == conn.counters.opened == 1
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -61,8 +60,6 @@ def test_a_node_without_advertise_advertises_the_port_it_got(run, owner):
         listener = await a.listen()
         conn = await b.connect(listener)
         assert conn.hello.advertise == f"127.0.0.1:{listener.address[1]}"
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -73,12 +70,10 @@ def test_frames_sent_while_greeting_come_after_the_hello(run, owner):
         a.at_hello = lambda conn: conn.send(FRAME)
         b.at_hello = lambda conn: conn.send(FRAME)
         listener = await a.listen()
-        conn = await b.connect(listener)
+        await b.connect(listener)
         await a.until(lambda a: a.frames)
         await b.until(lambda b: b.frames)
         assert a.frames == b.frames == [(1, 0, 1, b"head", b"body")]
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -86,12 +81,10 @@ def test_frames_sent_while_greeting_come_after_the_hello(run, owner):
 def test_frames_behind_the_hello_in_one_segment_are_taken(run, owner):
     async def scenario():
         a = owner("alice")
-        listener = await a.listen()
-        _, writer = await dial(listener)
+        await a.listen()
+        _, writer = await a.dial()
         writer.write(pack_opening(owner("bob").hello) + FRAME + FRAME)
         await a.until(lambda a: len(a.frames) == 2)
-        writer.close()
-        listener.close()
 
     run(scenario())
 
@@ -99,14 +92,12 @@ def test_frames_behind_the_hello_in_one_segment_are_taken(run, owner):
 def test_a_hello_that_comes_byte_by_byte_is_taken(run, owner):
     async def scenario():
         a = owner("alice")
-        listener = await a.listen()
-        _, writer = await dial(listener)
+        await a.listen()
+        _, writer = await a.dial()
         for byte in pack_opening(owner("bob").hello):
             writer.write(bytes([byte]))
             await asyncio.sleep(0)
         await a.until(lambda a: a.connections)
-        writer.close()
-        listener.close()
 
     run(scenario())
 
@@ -124,7 +115,6 @@ def test_another_cluster_is_refused_with_a_reason_that_names_both(run, owner):
         assert a.connections == []
         assert listener.counters.refused == 1
         assert listener.counters.opened == 0
-        listener.close()
 
     run(scenario())
 
@@ -134,7 +124,6 @@ def test_versions_without_overlap_are_refused_with_a_reason_that_names_both(run,
         listener = await owner("alice").listen()
         with pytest.raises(PeerError, match="speaks wire versions 1 to 1, not 8 to 9"):
             await owner("bob", version_min=8, version_max=9).connect(listener)
-        listener.close()
 
     run(scenario())
 
@@ -147,21 +136,19 @@ def test_an_owner_may_refuse_a_peer_in_its_own_words(run, owner):
         with pytest.raises(PeerError, match="refused by the peer: the name 'bob' is taken"):
             await b.connect(listener)
         assert b.told == []
-        listener.close()
 
     run(scenario())
 
 
 def test_a_stranger_gets_no_hello(run, owner):
     async def scenario():
-        listener = await owner("alice").listen()
-        reader, writer = await dial(listener)
+        a = owner("alice")
+        listener = await a.listen()
+        reader, writer = await a.dial()
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         assert listener.counters.faults == 1
-        writer.close()
-        listener.close()
 
     run(scenario())
 
@@ -170,14 +157,11 @@ def test_a_peer_that_says_nothing_is_closed_after_the_hello_timeout(run, owner):
     async def scenario():
         a = owner("alice")
         listener = await a.listen(Limits(hello_timeout_s=0.05))
-        silent, half = await dial(listener), await dial(listener)
+        _, half = await a.dial(), await a.dial()
         half[1].write(MAGIC)
         await a.until(lambda a: len(a.closed) == 2)
         assert set(a.closed) == {"no hello within 0.05 s"}
         assert listener.counters.hello_timeouts == 2
-        silent[1].close()
-        half[1].close()
-        listener.close()
 
     run(scenario())
 
@@ -188,13 +172,11 @@ def test_an_open_connection_outlives_the_hello_timeout(run, owner):
         limits = Limits(hello_timeout_s=0.02)
         listener = await a.listen(limits)
         conn = await b.connect(listener, limits=limits)
-        await dial(listener)  # a silent one, that shows when the time is over
+        await a.dial()  # a silent one, that shows when the time is over
         await a.until(lambda a: a.closed)
         conn.send(FRAME)
         await a.until(lambda a: a.frames)
         assert not conn.reason
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -209,8 +191,8 @@ def test_random_bytes_fill_no_memory_and_the_others_go_on(run, owner):
         PREFIX.pack(MAGIC, 77, 10) + bytes(200_000),
     ]
 
-    async def attack(listener, data):
-        _, writer = await dial(listener)
+    async def attack(a, data):
+        _, writer = await a.dial()
         try:
             writer.write(data)
             await writer.drain()
@@ -223,11 +205,11 @@ def test_random_bytes_fill_no_memory_and_the_others_go_on(run, owner):
         a, b = owner("alice"), owner("bob")
         listener = await a.listen()
         good = await b.connect(listener)
-        await attack(listener, openings[0])
+        await attack(a, openings[0])
         tracemalloc.start()
         for _ in range(20):
             for data in openings:
-                await attack(listener, data)
+                await attack(a, data)
             good.send(FRAME)
         kept, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -235,8 +217,6 @@ def test_random_bytes_fill_no_memory_and_the_others_go_on(run, owner):
         assert kept < 1_000_000  # 20 MB were thrown at it
         assert listener.counters.faults + sum("broke" in r for r in a.closed) == 101
         assert not good.reason
-        good.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -256,7 +236,7 @@ def test_a_bad_frame_closes_that_connection_and_says_why(run, owner, data, reaso
         a, good = owner("alice"), owner("good")
         listener = await a.listen()
         conn = await good.connect(listener)
-        _, writer = await dial(listener)
+        _, writer = await a.dial()
         writer.write(pack_opening(owner("bad").hello) + FRAME)
         await a.until(lambda a: a.frames)
         writer.write(data)
@@ -266,9 +246,6 @@ def test_a_bad_frame_closes_that_connection_and_says_why(run, owner, data, reaso
         assert listener.counters.faults == 1
         conn.send(FRAME)
         await a.until(lambda a: len(a.frames) == 2)
-        writer.close()
-        conn.close("done")
-        listener.close()
 
     run(scenario())
 
@@ -277,7 +254,7 @@ def test_more_silent_connections_than_allowed_are_turned_away(run, owner):
     async def scenario():
         a = owner("alice")
         listener = await a.listen(Limits(max_unknown=3))
-        silent = [await dial(listener) for _ in range(5)]
+        silent = [await a.dial() for _ in range(5)]
         await a.until(lambda a: len(a.closed) == 2)
         assert a.closed == ["more than 3 connections have not said hello"] * 2
         assert listener.counters.turned_away == 2
@@ -287,8 +264,6 @@ def test_more_silent_connections_than_allowed_are_turned_away(run, owner):
         conn.close("done")
         listener.close()
         await a.until(lambda a: a.closed.count("the listener was closed") == 2)
-        for _, writer in silent:
-            writer.close()
 
     run(scenario())
 
@@ -296,50 +271,46 @@ def test_more_silent_connections_than_allowed_are_turned_away(run, owner):
 def test_a_refusal_from_the_side_that_connects_is_a_fault(run, owner):
     async def scenario():
         a = owner("alice")
-        listener = await a.listen()
-        _, writer = await dial(listener)
+        await a.listen()
+        _, writer = await a.dial()
         body = b"\x92\xa1a\xa1b"
         writer.write(PREFIX.pack(MAGIC, 1, len(body)) + body)
         await a.until(lambda a: a.closed)
         assert a.closed == ["FrameError: a Refuse from a side that connects"]
-        writer.close()
-        listener.close()
 
     run(scenario())
 
 
 def test_connecting_to_something_else_says_what_answered(run, owner):
     async def scenario():
-        server = await stranger_server(b"SSH-2.0-OpenSSH\r\n")
-        b = owner("bob")
-        with pytest.raises(PeerError, match=r"opens with b'SSH-', not with b'OCST'"):
-            await connect("127.0.0.1", port_of(server), hello=b.hello, handler=b)
-        assert b.told == []
-        server.close()
+        async with stranger_server(b"SSH-2.0-OpenSSH\r\n") as port:
+            b = owner("bob")
+            with pytest.raises(PeerError, match=r"opens with b'SSH-', not with b'OCST'"):
+                await connect("127.0.0.1", port, hello=b.hello, handler=b)
+            assert b.told == []
 
     run(scenario())
 
 
 def test_connecting_to_a_peer_that_hangs_up_says_so(run, owner):
     async def scenario():
-        server = await stranger_server(b"")
-        b = owner("bob")
-        with pytest.raises(PeerError, match=r"closed by the peer before its hello|broke"):
-            await connect("127.0.0.1", port_of(server), hello=b.hello, handler=b)
-        server.close()
+        async with stranger_server(b"") as port:
+            b = owner("bob")
+            with pytest.raises(PeerError, match=r"closed by the peer before its hello|broke"):
+                await connect("127.0.0.1", port, hello=b.hello, handler=b)
 
     run(scenario())
 
 
 def test_connecting_to_a_silent_port_times_out_and_names_it(run, owner):
     async def scenario():
-        server = await stranger_server(b"", stay=True)
-        b = owner("bob")
-        port = port_of(server)
-        with pytest.raises(TimeoutError, match=rf"127.0.0.1:{port} did not answer within 0.05 s"):
-            await connect("127.0.0.1", port, hello=b.hello, handler=b, timeout=0.05)
-        assert b.told == []
-        server.close()
+        async with stranger_server(b"", stay=True) as port:
+            b = owner("bob")
+            with pytest.raises(
+                TimeoutError, match=rf"127.0.0.1:{port} did not answer within 0.05 s"
+            ):
+                await connect("127.0.0.1", port, hello=b.hello, handler=b, timeout=0.05)
+            assert b.told == []
 
     run(scenario())
 
@@ -357,12 +328,13 @@ def test_connecting_where_nobody_listens_is_an_os_error(run, owner):
 
 def test_a_peer_that_greets_from_another_cluster_without_refusing_is_given_up(run, owner):
     async def scenario():
-        server = await stranger_server(pack_opening(owner("eve", cluster="other").hello), stay=True)
-        b = owner("bob")
-        with pytest.raises(PeerError, match="this is cluster 'c', not 'other'"):
-            await connect("127.0.0.1", port_of(server), hello=b.hello, handler=b)
-        assert b.told == []
-        server.close()
+        async with stranger_server(
+            pack_opening(owner("eve", cluster="other").hello), stay=True
+        ) as port:
+            b = owner("bob")
+            with pytest.raises(PeerError, match="this is cluster 'c', not 'other'"):
+                await connect("127.0.0.1", port, hello=b.hello, handler=b)
+            assert b.told == []
 
     run(scenario())
 
@@ -371,14 +343,12 @@ def test_the_accepting_side_answers_with_exactly_one_hello(run, owner):
     async def scenario():
         a = owner("alice")
         listener = await a.listen()
-        reader, writer = await dial(listener)
+        reader, writer = await a.dial()
         writer.write(pack_opening(owner("bob").hello))
         expected = pack_opening(listener.hello)
         data = await reader.readexactly(len(expected))
         assert split_opening(data) == (listener.hello, len(data))
         a.connections[0].close("done")
         assert await reader.read() == b""
-        writer.close()
-        listener.close()
 
     run(scenario())
