@@ -84,12 +84,14 @@ class Membership:
         if len(raw) > self._max_message:
             raise MessageTooLarge(len(raw), self._max_message)
         cost = len(raw) + MESSAGE_COST
-        window = self.window
+        window, outbox = self.window, self.outbox
+        if outbox.filled:
+            await self._let_frames_leave()
         if self.closed is None and window.has_room(cost):
             window.free -= cost
         else:
             await self._take_room(cost)
-        return self.outbox.add(self, raw, cost)
+        return outbox.add(self, raw, cost)
 
     async def multicast_many(self, bodies: Iterable[Any]) -> Receipt:
         """The same for many. All are checked before the first is sent."""
@@ -102,6 +104,8 @@ class Membership:
         window, outbox = self.window, self.outbox
         for raw in raws:
             cost = len(raw) + MESSAGE_COST
+            if outbox.filled:
+                await self._let_frames_leave()
             if self.closed is None and window.has_room(cost):
                 window.free -= cost
             else:
@@ -117,6 +121,11 @@ class Membership:
         else:
             await self.window.wait_for(cost)
             self.check_open()
+
+    async def _let_frames_leave(self) -> None:
+        # A loop of multicasts that always finds room would never let the event loop write.
+        self.outbox.filled = False
+        await asyncio.sleep(0)
 
     def send_frame(self, bodies: list[bytes]) -> None:
         """Number the messages, record them, multicast the frame."""

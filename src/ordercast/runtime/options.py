@@ -36,7 +36,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     close_timeout: float = 5.0  # for `aclose` and `leave` to drain and to say good-bye
     ack_every: int = 16  # frames consumed before they are acknowledged ...
     ack_delay_ms: int = 5  # ... or this long after the first
-    status_ms: int = 20  # marks are told after this when nothing carries them
+    status_ms: int = 5  # marks are told after this when nothing carries them
     retry_ms: int = 5000  # what was not answered is repeated; TCP loses nothing by itself
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
 

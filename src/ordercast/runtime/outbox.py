@@ -48,6 +48,7 @@ class Outbox:
     def __init__(self, frame_bytes: int, wake: Callable[[], None]) -> None:
         self.frame_bytes = frame_bytes
         self.frame: OpenFrame | None = None
+        self.filled = False  # a frame was sealed at the byte limit: let the loop turn
         self._wake = wake  # ask for `seal` at the end of this turn
 
     def add(self, sender: Sender, body: bytes, cost: int) -> Receipt:
@@ -57,6 +58,9 @@ class Outbox:
             frame = self._open(sender)
         frame.bodies.append(body)
         frame.cost += cost
+        if frame.cost + cost > self.frame_bytes:  # the next one like it has no room
+            self.filled = True
+            self.seal()
         return frame.receipt
 
     def seal(self) -> None:

@@ -1,0 +1,148 @@
+"""A whole cluster on this machine, for tests, demonstrations and measurements.
+
+async with LocalCluster(3, order="total") as cluster:            # real processes
+    await cluster.workers[0].do("send", group="main", count=1000)
+    await cluster.kill(2)                                        # a real kill -9
+
+async with LocalCluster(3, order="total", in_process=True) as cluster:
+    await cluster.groups[0].multicast(b"hello")
+    async for event in cluster.nodes[1]: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ordercast.errors import GroupClosed
+from ordercast.runtime.group import Group
+from ordercast.runtime.node import Node
+from ordercast.runtime.processes import WorkerProcess
+
+SEQUENCER = "sequencer"
+
+T = TypeVar("T")
+
+
+class LocalCluster:
+    """n members, named p1 to pn, and a sequencer of its own unless `sequencer=False`."""
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        in_process: bool = False,
+        sequencer: bool = True,
+        order: str | None = None,
+        protocol: str | None = None,
+        group: str = "main",
+        trace: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        """With an `order` or a `protocol` all members join `group`. Options as for `Node`."""
+        if n < 1:
+            raise ValueError(f"a cluster of {n} members; at least 1 is needed")
+        self.names = tuple(f"p{number}" for number in range(1, n + 1))
+        self.in_process = in_process
+        self.nodes: list[Node] = []  # in_process: the members
+        self.groups: list[Group] = []  # in_process: their groups, in the same order
+        self.workers: list[WorkerProcess] = []  # processes: the members
+        self.leader: Node | WorkerProcess | None = None  # the sequencer, or the first member
+        self.group = group
+        self._sequencer = sequencer
+        self._join = {"order": order, "protocol": protocol}
+        self._options = options
+        if trace is not None:
+            self._options["trace"] = str(trace)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the members, all at once, then the one that leads."""
+        members: list[Node | WorkerProcess] = [*self.nodes, *self.workers]
+        await _all(_close(member) for member in members if member is not self.leader)
+        if self.leader is not None:
+            await _close(self.leader)
+
+    async def kill(self, member: int) -> None:
+        """kill -9 of a member's process. In process: its connections break, it says nothing."""
+        if not self.in_process:
+            await self.workers[member].kill()
+        else:
+            self.nodes[member]._site.fail(GroupClosed("this node was killed"))
+
+    async def kill_leader(self) -> None:
+        """The same for the node that leads."""
+        if isinstance(self.leader, WorkerProcess):
+            await self.leader.kill()
+        elif self.leader is not None:
+            self.leader._site.fail(GroupClosed("this node was killed"))
+
+    async def join(self, group: str, **how: Any) -> list[Group]:
+        """All members join one more group, one after the other."""
+        if self.in_process:
+            return [await node.join(group, **how) for node in self.nodes]
+        for worker in self.workers:
+            await worker.do("join", group=group, **how)
+        return []
+
+    async def _start(self) -> None:
+        names = self.names
+        if self._sequencer:
+            self.leader = await self._start_one(SEQUENCER, None)
+        else:
+            self.leader = await self._start_one(names[0], None)
+            self._add(self.leader)
+            names = names[1:]
+        for member in await _all(self._start_one(name, self.leader.address) for name in names):
+            self._add(member)
+        if any(self._join.values()):
+            self.groups = await self.join(self.group, **self._join)
+
+    def _add(self, member: Node | WorkerProcess) -> None:
+        if isinstance(member, Node):
+            self.nodes.append(member)
+        else:
+            self.workers.append(member)
+
+    async def _start_one(self, name: str, seed: str | None) -> Node | WorkerProcess:
+        place: dict[str, Any] = {"bootstrap": True} if seed is None else {"seeds": [seed]}
+        if self.in_process:
+            node = Node(name, **place, **self._options)
+            await node.start()
+            return node
+        worker = WorkerProcess(name)
+        try:
+            await worker.start(**place, **self._options)
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+
+async def _close(member: Node | WorkerProcess) -> None:
+    if isinstance(member, Node):
+        await member.aclose()
+    else:
+        await member.close()
+
+
+async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
+    return list(await asyncio.gather(*work))
