@@ -1,0 +1,34 @@
+"""The examples of docs/WIRE.md do what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ordercast.transport.contract import Limits
+from ordercast.wire.control import MAX_PROOF_BYTES, MAX_REFUSE_TEXT_BYTES
+from ordercast.wire.frame import FIXED_SIZE
+from ordercast.wire.opening import MAX_OPENING
+
+PAGE = (Path(__file__).parents[2] / "docs" / "WIRE.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_the_page_runs(example):
+    exec(compile(example, "docs/WIRE.md", "exec"), {})
+
+
+def test_the_page_has_an_example():
+    assert EXAMPLES
+
+
+def test_the_page_states_the_limits_that_hold():
+    assert f"at most {MAX_OPENING:,} |" in PAGE
+    assert f"opaque, at most {MAX_PROOF_BYTES} bytes" in PAGE
+    assert f"printable, at most {MAX_REFUSE_TEXT_BYTES} bytes" in PAGE
+    assert f"The fixed part is {FIXED_SIZE} bytes" in PAGE
+    for option in re.findall(r"`(hello_timeout_s|max_\w+)`", PAGE):
+        assert option in Limits.__struct_fields__
