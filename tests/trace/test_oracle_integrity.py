@@ -256,6 +256,11 @@ def test_a_delivery_concurrent_with_nothing_but_after_its_send_is_fine() -> None
     assert says("no_creation", GOOD) == "ok"
 
 
+def test_a_named_sender_means_nothing_where_there_is_a_send_record() -> None:
+    text = "group g: p,q\np: send a g; deliver a g; end\nq: deliver a g from r; end\nr: end"
+    assert says("no_creation", text) == "ok"
+
+
 # validity.
 
 

@@ -311,6 +311,14 @@ def test_where_a_view_has_several_lists_q_must_be_in_all() -> None:
     assert owes(run, "p", "a", 1)
 
 
+def test_whether_a_process_is_in_its_own_view_is_read_in_its_own_row() -> None:
+    text = "p: view 3 g p,q; send a g; deliver a g\nq: view 3 g q; view 4 g q; deliver a g"
+    assert member(text) == [Interval(0, None)]
+    assert v(text) == 3
+    assert says("membership", text) == "ok"
+    assert says("sending_view", text) == "violated"
+
+
 def test_a_group_has_views_if_anybody_logged_one() -> None:
     text = "group g: p,q\np: send a g; deliver a g; end\nq: end\nr: view 1 g r; end"
     assert says("agreement", text) == "ok"

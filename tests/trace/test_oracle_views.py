@@ -66,6 +66,11 @@ def test_a_name_only_in_view_lists_is_allowed() -> None:
     assert says("views", "p: view 1 g p,ghost; view 2 g p") == "ok"
 
 
+@pytest.mark.parametrize("log", ["view 2 g p; lost; view 1 g p", "lost; view 1 g q"])
+def test_lost_records_excuse_no_violation_of_views(log: str) -> None:
+    assert says("views", f"p: {log}") == "violated"
+
+
 # vsync.
 
 
@@ -159,6 +164,13 @@ def test_only_the_groups_own_messages_and_first_deliveries_are_compared() -> Non
         q: view 1 g p,q; deliver a g; view 2 g p,q; view 3 g p,q
     """
     assert says("vsync", repeated) == "ok"
+
+
+def test_a_log_that_installs_two_views_twice_is_not_compared_with_itself() -> None:
+    twice = "p: view 1 g p; deliver a g; view 2 g p; view 1 g p; view 2 g p"
+    assert says("views", twice) == "violated"
+    assert says("vsync", twice) == "ok"
+    assert says("vsync", twice + "\nq: view 1 g p; deliver a g; view 2 g p") == "violated"
 
 
 # sending_view.
