@@ -1,0 +1,154 @@
+"""What the network does to packets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ordercast.core.events import Receive
+from ordercast.simulation import (
+    Constant,
+    Exponential,
+    Heal,
+    NetworkModel,
+    Partition,
+    Uniform,
+    all_senders,
+    one_sender,
+)
+from ordercast.simulation.payload import unpack
+
+Stage = Callable[..., Any]
+
+
+def numbers(machine: Any, src: int = 0) -> list[int]:
+    """The numbers of the packets it received from src, in the order of arrival."""
+    return [packet.header.n for packet in machine.packets() if packet.src == src]
+
+
+def test_loss_and_duplication_happen_as_often_as_configured(stage: Stage) -> None:
+    run = stage(members=21, messages=1000, workload=one_sender(0), loss=0.2, duplicate=0.1, seed=5)
+    run.run()
+    medium = run.simulation.medium
+    assert medium.packets_sent == 20_000
+    assert medium.lost == pytest.approx(0.2 * 20_000, rel=0.05)
+    assert medium.duplicated == pytest.approx(0.1 * 0.8 * 20_000, rel=0.07)
+    received = sum(len(machine.packets()) for machine in run.machines)
+    assert received == medium.packets_sent - medium.lost + medium.duplicated
+
+
+def test_a_reliable_network_loses_and_repeats_nothing(stage: Stage) -> None:
+    run = stage(members=4, messages=200, workload=one_sender(0), seed=5)
+    run.run()
+    for machine in run.machines[1:]:
+        assert sorted(numbers(machine)) == list(range(1, 201))
+
+
+def test_differing_delays_reorder_packets_and_equal_ones_do_not(stage: Stage) -> None:
+    busy = one_sender(0, every_us=100)
+    mixed = stage(members=2, messages=200, workload=busy, delay=Uniform(100, 2000))
+    mixed.run()
+    assert numbers(mixed.machines[1]) != sorted(numbers(mixed.machines[1]))
+    equal = stage(members=2, messages=200, workload=busy, delay=Constant(1000))
+    equal.run()
+    assert numbers(equal.machines[1]) == list(range(1, 201))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_on_a_fifo_network_nothing_overtakes_and_copies_stay_in_line(
+    stage: Stage, seed: int
+) -> None:
+    run = stage(
+        members=4,
+        messages=300,
+        workload=all_senders(every_us=50),
+        delay=Exponential(10, 5000),
+        fifo=True,
+        duplicate=0.3,
+        loss=0.2,
+        seed=seed,
+    )
+    run.run()
+    for machine in run.machines:
+        for src in range(4):
+            arrived = numbers(machine, src)
+            assert arrived == sorted(arrived), f"seed {seed}"
+    assert run.simulation.medium.duplicated > 0
+
+
+def test_the_class_of_a_network_follows_from_what_it_does() -> None:
+    assert NetworkModel(fifo=True).network_class() == "N2"
+    assert NetworkModel().network_class() == "N1"
+    assert NetworkModel(fifo=True, duplicate=0.1).network_class() == "N1"
+    assert NetworkModel(fifo=True, loss=0.1).network_class() == "N0"
+    assert NetworkModel(fifo=True).network_class(partitions=True) == "N0"
+
+
+def test_a_partition_blocks_both_ways_until_it_heals(stage: Stage) -> None:
+    run = stage(
+        members=4,
+        messages=400,
+        workload=all_senders(every_us=100),
+        delay=Constant(10),
+        faults=(Partition(((0, 1),), 10.0), Heal(25.0)),
+        seed=2,
+    )
+    run.run()
+    crossing = {0: {2, 3}, 1: {2, 3}, 2: {0, 1}, 3: {0, 1}}
+    sent = {(p, g, row.number): tick for p, tick, g, row in sends(run)}
+    met = 0
+    for p, machine in enumerate(run.machines):
+        heard = {
+            (packet.src, packet.group, unpack(packet.payload)[0]) for packet in machine.packets()
+        }
+        for key, tick in sent.items():
+            if key[0] == p:
+                continue
+            cut = key[0] in crossing[p] and 1001 <= tick < 2501
+            met += cut
+            assert (key in heard) is not cut
+    assert met == run.simulation.medium.cut > 100
+
+
+def sends(run: Any) -> list[tuple[int, int, int, Any]]:
+    log = run.simulation.log
+    return [
+        (p, tick, row.group, row)
+        for p, tick, row in zip(log.processes, log.ticks, log.rows, strict=True)
+        if type(row).__name__ == "Sent"
+    ]
+
+
+def test_a_packet_under_way_when_the_partition_begins_still_arrives(stage: Stage) -> None:
+    run = stage(
+        members=2,
+        messages=1,
+        workload=one_sender(0),
+        delay=Constant(5000),
+        faults=(Partition(((0,), (1,)), 2.0),),
+    )
+    run.run()
+    assert numbers(run.machines[1]) == [1]
+
+
+def test_every_packet_passes_through_the_transform(stage: Stage) -> None:
+    seen: list[Receive] = []
+
+    def through(packet: Receive) -> Receive:
+        seen.append(packet)
+        return Receive(packet.src, packet.group, packet.era, packet.header, packet.payload[::-1])
+
+    run = stage(members=3, messages=5, workload=one_sender(0), transform=through)
+    run.run()
+    assert len(seen) == 5
+    originals = {packet.payload[::-1] for packet in seen}
+    for machine in run.machines[1:]:
+        assert {packet.payload for packet in machine.packets()} == originals
+
+
+def test_all_receivers_of_a_multicast_share_one_event(stage: Stage) -> None:
+    run = stage(members=3, messages=1, workload=one_sender(0))
+    run.run()
+    assert run.machines[1].packets()[0] is run.machines[2].packets()[0]
