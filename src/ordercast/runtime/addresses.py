@@ -20,6 +20,13 @@ def parse_address(what: str, text: object) -> Address:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def why_unreachable(error: Exception) -> str:
+    """In words, why nobody answered at an address."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: nobody listens there"
+    return str(error) or type(error).__name__
+
+
 def parse_seeds(seeds: object) -> tuple[str, ...]:
     """The seed addresses, each checked."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):

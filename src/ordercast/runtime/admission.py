@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ordercast.errors import ConfigError, JoinTimeout, PeerError, UsageError
+from ordercast.runtime.addresses import why_unreachable
 from ordercast.runtime.control import Admitted, Apply, Control, Redirect, Refused, encode
 from ordercast.transport.tcp import Connection
 
@@ -34,7 +35,7 @@ class Admission:
                 try:
                     return await self._ask_one(seed, min(ATTEMPT, max(left, 0.05)))
                 except (OSError, PeerError) as reason:
-                    reasons[seed] = str(reason) or type(reason).__name__
+                    reasons[seed] = why_unreachable(reason)
             if loop.time() + PAUSE >= deadline:
                 raise JoinTimeout(reasons, timeout)
             await asyncio.sleep(PAUSE)

@@ -16,6 +16,7 @@ from ordercast.errors import (
     SequencerLost,
     UsageError,
 )
+from ordercast.runtime.addresses import why_unreachable
 from ordercast.runtime.control import (
     Apply,
     Control,
@@ -144,7 +145,7 @@ class Follower:
                 await self._site.peers.dial_node(node, max(left, 0.01))
             except (OSError, PeerError) as reason:
                 if left <= 0:
-                    reasons[node.address] = f"{node.identity}: {reason}"
+                    reasons[node.address] = f"{node.identity}: {why_unreachable(reason)}"
                     return
                 await asyncio.sleep(min(0.05, left))
             else:
@@ -174,7 +175,7 @@ class Follower:
             async with asyncio.timeout(RECALL_TIMEOUT):
                 error = await self._verdict
         except (OSError, PeerError) as reason:
-            error = SequencerLost(self.leader.identity, f"{broke}; then {reason}")
+            error = SequencerLost(self.leader.identity, f"{broke}; {why_unreachable(reason)}")
         if isinstance(error, SequencerLost) and site.recorder is not None:
             site.recorder.crash_of(self.leader.identity)
         site.fail(error)
