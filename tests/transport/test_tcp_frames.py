@@ -197,6 +197,19 @@ def test_closing_towards_a_peer_that_never_reads_ends_in_bounded_time(run, owner
     run(scenario())
 
 
+def test_a_peer_that_stops_sending_and_never_reads_is_gone_in_bounded_time(run, owner):
+    async def scenario():
+        limits = Limits(high_water=100_000, low_water=0, close_timeout_s=0.05)
+        a, conn, raw = await silent_reader(owner, limits)
+        while "congested" not in a.told:
+            conn.send(numbered(0, 100_000))
+            await asyncio.sleep(0)
+        raw.shutdown(socket.SHUT_WR)
+        assert await conn.closed() == "closed by the peer"
+
+    run(scenario())
+
+
 def test_an_owner_that_cannot_decode_a_frame_has_that_connection_closed(run, owner):
     async def scenario():
         a, _, b, conn = await pair(owner)

@@ -163,6 +163,10 @@ class Connection(asyncio.Protocol):
         except PeerError as fault:
             self._give_up(fault)
 
+    def eof_received(self) -> None:
+        # A peer that only stopped sending, and does not read either, would keep us for ever.
+        self.close(self._ended_by_peer(None))
+
     def pause_writing(self) -> None:
         if not self.reason:
             self.counters.congested += 1
