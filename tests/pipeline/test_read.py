@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline import read_traces
+from ordercast.pipeline.read import SMALL_BYTES, read_traces
 from ordercast.trace.random_traces import random_traces
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import COLUMNS, Event
@@ -23,22 +23,29 @@ pytestmark = pytest.mark.xdist_group("spark")
 GOOD = '{"process": "p", "index": 1, "kind": "send", "message": "a", "group": "g"}\n'
 
 
-def events_of(spark: SparkSession, *paths: Path) -> list[Event]:
-    rows = (row.asDict() for row in read_traces(spark, paths).collect())
+IN_TASKS = 0  # a limit under which no trace is small
+LANES = [pytest.param(IN_TASKS, id="in tasks"), pytest.param(SMALL_BYTES, id="in the driver")]
+
+
+def events_of(spark: SparkSession, *paths: Path, small_bytes: int = SMALL_BYTES) -> list[Event]:
+    found = read_traces(spark, paths, small_bytes=small_bytes)
+    rows = (row.asDict() for row in found.collect())
     return sorted(
         (msgspec.convert(row, Event) for row in rows), key=lambda e: (e.run, str(e), e.index or 0)
     )
 
 
-def test_the_three_formats_give_the_same_events(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", LANES)
+def test_the_three_formats_give_the_same_events(
+    spark: SparkSession, tmp_path: Path, lane: int
+) -> None:
     events = [event for trace in random_traces(Random(1), 20) for event in trace]
     write_jsonl(events, tmp_path / "trace.jsonl")
     write_csv(events, tmp_path / "trace.csv")
     write_parquet(events, tmp_path / "tables")
     wanted = sorted(events, key=lambda e: (e.run, str(e), e.index or 0))
-    assert events_of(spark, tmp_path / "trace.jsonl") == wanted
-    assert events_of(spark, tmp_path / "trace.csv") == wanted
-    assert events_of(spark, tmp_path / "tables") == wanted
+    for name in ("trace.jsonl", "trace.csv", "tables"):
+        assert events_of(spark, tmp_path / name, small_bytes=lane) == wanted
 
 
 def test_the_columns_are_those_of_the_schema(spark: SparkSession, tmp_path: Path) -> None:
@@ -54,8 +61,9 @@ def test_plain_files_without_a_run_are_the_logs_of_one_run(
     assert {event.run for event in events_of(spark, tmp_path)} == {""}
 
 
+@pytest.mark.parametrize("lane", LANES)
 def test_a_recording_is_read_with_the_crash_that_another_process_saw(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, lane: int
 ) -> None:
     p = Recorder(tmp_path, run="live", process="p#1", seal=False)
     q = Recorder(tmp_path, run="live", process="q#1", seal=False)
@@ -65,7 +73,7 @@ def test_a_recording_is_read_with_the_crash_that_another_process_saw(
     q.crash_of("p#1")
     q.end()
     q.close()
-    events = events_of(spark, tmp_path)
+    events = events_of(spark, tmp_path, small_bytes=lane)
     assert {event.run for event in events} == {"live"}
     assert [(e.index, e.kind) for e in events if e.process == "p#1" and e.kind == "crash"] == [
         (4, "crash")
@@ -73,6 +81,7 @@ def test_a_recording_is_read_with_the_crash_that_another_process_saw(
     assert sum(event.kind == "deliver" for event in events) == 3
 
 
+@pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize(
     ("name", "text", "line", "column"),
     [
@@ -87,12 +96,18 @@ def test_a_recording_is_read_with_the_crash_that_another_process_saw(
     ],
 )
 def test_a_malformed_trace_is_refused_with_file_line_and_column(
-    spark: SparkSession, tmp_path: Path, name: str, text: str, line: int | None, column: str | None
+    spark: SparkSession,
+    tmp_path: Path,
+    name: str,
+    text: str,
+    line: int | None,
+    column: str | None,
+    lane: int,
 ) -> None:
     (tmp_path / "good.jsonl").write_text(GOOD)
     (tmp_path / name).write_text(text)
     with pytest.raises(TraceError) as refusal:
-        read_traces(spark, [tmp_path])
+        read_traces(spark, [tmp_path], small_bytes=lane)
     fault = refusal.value
     assert (fault.file, fault.line, fault.column) == (str(tmp_path / name), line, column)
     assert fault.reason
@@ -121,15 +136,16 @@ def test_a_path_without_a_trace_is_refused_before_any_job(
         read_traces(spark, [tmp_path / path])
 
 
+@pytest.mark.parametrize("lane", LANES)
 def test_a_file_given_twice_is_read_once_and_named_as_the_caller_named_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lane: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.jsonl").write_text(GOOD)
-    assert len(events_of(spark, Path("t.jsonl"), tmp_path / "t.jsonl")) == 1
+    assert len(events_of(spark, Path("t.jsonl"), tmp_path / "t.jsonl", small_bytes=lane)) == 1
     Path("t.jsonl").write_text("oops")
     with pytest.raises(TraceError) as refusal:
-        read_traces(spark, ["t.jsonl"])
+        read_traces(spark, ["t.jsonl"], small_bytes=lane)
     assert refusal.value.file == "t.jsonl"
 
 

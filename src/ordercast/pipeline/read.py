@@ -1,7 +1,8 @@
 """From files to one DataFrame of events with the canonical columns.
 
 Spark distributes which files a task reads; the task parses and checks them with the readers of
-`ordercast.trace`, so that a refusal names file, line and column. Nothing of a trace is judged if
+`ordercast.trace`, so that a refusal names file, line and column. A small trace is read the same
+way in the driver, which spares it two jobs. Nothing of a trace is judged if
 any of it is refused: all files are checked before the DataFrame is handed out.
 
 A row's run is its `run` column. Without one it is the name of the folder `run=NAME` it lies in.
@@ -24,6 +25,7 @@ from ordercast.trace.layout import segment_number
 from ordercast.trace.read import read_table, trace_files
 
 MOST_TASKS = 256
+SMALL_BYTES = 8 * 1024 * 1024  # starting a Python worker takes longer than reading this much
 
 Parts = list[list[str]]  # files that one task reads together
 
@@ -33,14 +35,19 @@ _FAULT_SCHEMA = pa.schema(
 )
 
 
-def read_traces(spark: SparkSession, paths: Sequence[str | Path]) -> DataFrame:
+def read_traces(
+    spark: SparkSession, paths: Sequence[str | Path], *, small_bytes: int = SMALL_BYTES
+) -> DataFrame:
     """All events of the trace files and folders in `paths`: Parquet, JSONL, CSV, recordings.
 
     Raises `TraceError` for the first thing that cannot be read, before anything is judged.
+    Files of up to `small_bytes` together are read here and now, larger ones by Spark's tasks.
     """
     if not paths:
         raise ValueError("no path given: name at least one trace file or folder")
     files = {file.absolute(): file for file in trace_files(paths)}
+    if sum(file.stat().st_size for file in files) <= small_bytes:
+        return spark.createDataFrame(read_table(files.values()).cast(ARROW_SCHEMA))
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
