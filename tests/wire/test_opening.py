@@ -19,12 +19,13 @@ from ordercast.wire.control import (
 from ordercast.wire.opening import MAGIC, MAX_OPENING, PREFIX, pack_opening, split_opening
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60).filter(str.isprintable)
+node_names = names.map(lambda name: name.replace("/", "-"))
 hellos = st.builds(
     Hello,
     version_min=st.integers(0, 255),
     version_max=st.integers(0, 255),
     cluster=names,
-    name=names,
+    name=node_names,
     incarnation=st.integers(0, 2**63 - 1),
     proof=st.binary(max_size=MAX_PROOF_BYTES),
     advertise=st.one_of(st.just(""), names),
