@@ -41,4 +41,6 @@ def check_name(what: str, name: object) -> str:
         raise ValueError(
             f"the {what} name {name!r} contains a control character; use printable characters only"
         )
+    if what == "node" and "/" in name:
+        raise ValueError(f"the node name {name!r} contains '/', which separates names in traces")
     return name

@@ -1,0 +1,45 @@
+"""`ordercast`: one command, a few verbs."""
+
+from __future__ import annotations
+
+import typer
+
+from ordercast import __version__
+from ordercast.cli.chat import chat
+from ordercast.cli.demo import demo
+from ordercast.cli.exits import console
+from ordercast.cli.protocols import protocols
+from ordercast.cli.simulate import simulate
+from ordercast.cli.status import status
+from ordercast.cli.verify import verify
+
+app = typer.Typer(
+    name="ordercast",
+    help="Ordered, reliable group messaging, and the checker that proves it.",
+    epilog="Exit codes: 0 fine, 1 violated, 2 bad input, 3 inconclusive, 4 no cluster.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+for command in (demo, chat, simulate, verify, protocols, status):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"ordercast {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Ordered, reliable group messaging, and the checker that proves it."""
+
+
+def main() -> None:
+    """The console script."""
+    app()

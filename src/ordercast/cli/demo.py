@@ -1,0 +1,81 @@
+"""`ordercast demo`: real processes, real sockets, a real crash, and a verdict by Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import typer
+
+from ordercast.cli.exits import console, errors_as_exits, progress
+from ordercast.cli.verdicts import show
+from ordercast.cli.verify import judge
+from ordercast.errors import UsageError
+from ordercast.runtime.local_cluster import LocalCluster
+
+GROUPS = {  # name -> (order, members); they overlap
+    "prices": ("total", (0, 1, 2, 3)),
+    "rooms": ("causal", (1, 2, 3, 4)),
+    "log": ("fifo", (0, 2, 4)),
+}
+MEMBERS = 5
+VICTIM = 3
+TALK = "ordercast.cli.demo_talk"
+
+
+def demo(
+    out: Path = typer.Option(Path("ordercast-demo"), help="Folder for traces and report."),
+    messages: int = typer.Option(300, help="Questions asked by each member."),
+) -> None:
+    """Run a small cluster on this machine, kill a member on the way, and prove what held."""
+    with errors_as_exits():
+        traces = _fresh_folder(out)
+        console.print(f"[bold]1.[/] {MEMBERS} members and a sequencer, each its own process")
+        for name, (order, members) in GROUPS.items():
+            who = ", ".join(f"p{i + 1}" for i in members)
+            console.print(f"   group {name}: order {order}, members {who}", highlight=False)
+        asyncio.run(_run_cluster(traces, messages))
+        console.print("[bold]3.[/] judging the recorded traces with Spark")
+        outcome = judge([traces], expect=[])
+        from ordercast.pipeline.report import write_report
+
+        report = write_report(outcome, out / "report.html")
+    show(outcome, console)
+    console.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _fresh_folder(out: Path) -> Path:
+    traces = out / "traces"
+    if traces.exists():
+        strangers = [path.name for path in traces.iterdir() if not path.name.startswith("run=")]
+        if strangers:
+            raise UsageError(f"{traces} holds {strangers[0]}, which no demo wrote; give --out")
+        shutil.rmtree(traces)
+    traces.mkdir(parents=True)
+    return traces
+
+
+async def _run_cluster(traces: Path, messages: int) -> None:
+    with progress.status("starting processes") as status:
+        async with LocalCluster(MEMBERS, trace=traces, run="demo", consume=False) as cluster:
+            workers = cluster.workers
+            for name, (order, members) in GROUPS.items():
+                for i in members:
+                    await workers[i].do("join", group=name, order=order, scope="group")
+            for i, worker in enumerate(workers):
+                await worker.run(f"{TALK}:begin", seed=i)
+            status.update("talking")
+            before = messages // 2
+            await asyncio.gather(*(w.run(f"{TALK}:ask", messages=before) for w in workers))
+            console.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
+            survivors = [w for i, w in enumerate(workers) if i != VICTIM]
+            talking = [
+                asyncio.ensure_future(w.run(f"{TALK}:ask", messages=messages - before))
+                for w in survivors
+            ]
+            await cluster.kill(VICTIM)
+            heard = await asyncio.gather(*talking)
+            total = sum(sum(counts.values()) for counts in heard)
+            console.print(f"   the {len(survivors)} survivors delivered {total} messages")

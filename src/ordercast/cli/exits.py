@@ -1,0 +1,51 @@
+"""Exit codes, the same for every command, and how an error becomes one.
+
+0  it worked; with `verify` and `demo`: everything expected holds
+1  something that was expected is violated
+2  bad input: a wrong argument, an unreadable trace, a part that is not installed
+3  inconclusive: the trace does not say enough to decide something expected
+4  the cluster could not be reached, or ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
+
+VIOLATED, BAD_INPUT, INCONCLUSIVE, UNREACHABLE = 1, 2, 3, 4
+
+console = Console()  # results
+progress = Console(stderr=True)  # everything else
+
+
+def fail(text: str, code: int) -> typer.Exit:
+    """Say what is wrong; the caller raises the exit."""
+    progress.print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    return typer.Exit(code)
+
+
+def escape(text: str) -> str:
+    """Text that rich must not take for markup."""
+    return text.replace("[", "\\[")
+
+
+@contextmanager
+def errors_as_exits() -> Iterator[None]:
+    """Turn the errors of the package into a sentence and an exit code."""
+    try:
+        yield
+    except (JoinTimeout, NodeEnded, PeerError, ConnectionError, TimeoutError) as error:
+        raise fail(str(error) or type(error).__name__, UNREACHABLE) from error
+    except (OrdercastError, ValueError, OSError) as error:
+        raise fail(str(error), BAD_INPUT) from error
+    except ImportError as error:
+        if error.name is None or error.name.startswith("ordercast"):
+            raise
+        hint = "install it with: pip install 'ordercast\\[pipeline]'"
+        progress.print(f"[bold red]error:[/] this command needs {error.name}; {hint}")
+        raise typer.Exit(BAD_INPUT) from error

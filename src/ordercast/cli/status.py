@@ -1,0 +1,51 @@
+"""`ordercast status`: ask a running node how it is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import typer
+from rich.table import Table
+
+from ordercast.cli.exits import console, errors_as_exits, escape
+from ordercast.runtime.status import query_status
+
+
+def status(
+    address: str = typer.Argument(help="HOST:PORT of any node."),
+    cluster: str = typer.Option("ordercast", help="The name of the cluster."),
+    timeout: float = typer.Option(5.0, help="Seconds to wait for an answer."),
+    as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+) -> None:
+    """Show the members, groups and limits of a running node."""
+    with errors_as_exits():
+        answer = asyncio.run(query_status(address, cluster=cluster, timeout=timeout))
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        return
+    for name, value in answer.items():
+        if not isinstance(value, dict | list):
+            console.print(f"{name}: {escape(str(value))}", highlight=False)
+    for name, value in answer.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            _show_rows(name, value)
+        elif isinstance(value, dict):
+            _show_rows(name, [{"what": key, "now": one} for key, one in value.items()])
+
+
+def _show_rows(title: str, rows: list[dict[str, object]]) -> None:
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_plain(value)) for value in row.values()))
+    console.print(table)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {one}" for key, one in value.items())
+    return str(value)

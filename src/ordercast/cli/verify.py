@@ -1,0 +1,59 @@
+"""`ordercast verify`: judge traces, ours or anybody's, with Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from ordercast.cli.exits import console, errors_as_exits, progress
+from ordercast.cli.verdicts import show
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.outcome import Outcome
+
+
+def verify(
+    paths: list[Path] = typer.Argument(help="Trace files or folders: Parquet, JSONL, CSV."),
+    as_json: bool = typer.Option(False, "--json", help="Print all verdicts as JSON."),
+    report: Path | None = typer.Option(None, help="Write a self-contained HTML report."),
+    quiescent: bool = typer.Option(
+        False, help="Take every log as complete, also one that was cut off."
+    ),
+    expect: list[str] = typer.Option(
+        [], help="An order or a property that must hold; may be repeated. Default: as declared."
+    ),
+    master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
+) -> None:
+    """Judge recorded runs: which guarantees held, and a witness for each that did not."""
+    with errors_as_exits():
+        outcome = judge(paths, expect=expect, quiescent=quiescent, master=master)
+        if report is not None:
+            from ordercast.pipeline.report import write_report
+
+            write_report(outcome, report)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
+    else:
+        show(outcome, console)
+        if report is not None:
+            console.print(f"report: {report}", highlight=False, soft_wrap=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def judge(
+    paths: list[Path], *, expect: list[str], quiescent: bool = False, master: str | None = None
+) -> Outcome:
+    """Judge with Spark, saying on the way what is being done."""
+    from ordercast.pipeline.verdict import judge_paths
+
+    with progress.status("loading Spark") as status:
+        return judge_paths(
+            paths,
+            expect=expect,
+            quiescent=quiescent,
+            master=master,
+            say=lambda step: status.update(f"{step} ..."),
+        )
