@@ -111,7 +111,7 @@ def test_a_wrapper_of_a_wrapper_is_refused():
 
 
 @pytest.mark.parametrize(
-    "inner", [(99, b"\x90"), (-1, b"\x90"), (0, b"junk"), ("0", b"\x90"), None]
+    "inner", [(99, b"\x90"), (-1, b"\x91\x01"), (0, b"junk"), ("0", b"\x90"), None]
 )
 def test_a_wrapper_around_something_malformed_is_refused(inner):
     raw = msgspec.msgpack.encode((1, 0, inner))
