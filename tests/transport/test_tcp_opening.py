@@ -102,6 +102,22 @@ def test_a_hello_that_comes_byte_by_byte_is_taken(run, owner):
     run(scenario())
 
 
+def test_frames_behind_the_second_half_of_a_hello_are_taken(run, owner):
+    async def scenario():
+        a = owner("alice")
+        listener = await a.listen()
+        _, writer = await a.dial()
+        opening = pack_opening(owner("bob").hello)
+        writer.write(opening[:9])
+        while listener.counters.reads == 0:
+            await asyncio.sleep(0)
+        writer.write(opening[9:] + FRAME)
+        await a.until(lambda a: a.frames or a.closed)
+        assert a.frames == [(1, 0, 1, b"head", b"body")]
+
+    run(scenario())
+
+
 def test_another_cluster_is_refused_with_a_reason_that_names_both(run, owner):
     async def scenario():
         a = owner("alice", cluster="red")
@@ -309,8 +325,9 @@ def test_connecting_to_a_silent_port_times_out_and_names_it(run, owner):
             with pytest.raises(
                 TimeoutError, match=rf"127.0.0.1:{port} did not answer within 0.05 s"
             ):
-                await connect("127.0.0.1", port, hello=b.hello, handler=b, timeout=0.05)
-            assert b.told == []
+                options = {"limits": Limits(hello_timeout_s=1000), "timeout": 0.05}
+                await connect("127.0.0.1", port, hello=b.hello, handler=b, **options)
+            assert b.told == []  # and the server sees us go, or it would serve for ever
 
     run(scenario())
 
