@@ -30,9 +30,7 @@ Stage = Callable[..., Any]
 
 
 def rows_of(run: Any, p: int) -> list[tuple[int, Any]]:
-    log = run.simulation.log
-    columns = zip(log.processes, log.ticks, log.rows, strict=True)
-    return [(tick, row) for q, tick, row in columns if q == p]
+    return [(tick, row) for q, tick, row in run.simulation.log.rows() if q == p]
 
 
 def test_a_crashed_process_is_handed_nothing_and_says_nothing(stage: Stage) -> None:

@@ -18,6 +18,7 @@ from ordercast.simulation import (
     all_senders,
     one_sender,
 )
+from ordercast.simulation.log import Sent
 from ordercast.simulation.payload import unpack
 
 Stage = Callable[..., Any]
@@ -97,7 +98,11 @@ def test_a_partition_blocks_both_ways_until_it_heals(stage: Stage) -> None:
     )
     run.run()
     crossing = {0: {2, 3}, 1: {2, 3}, 2: {0, 1}, 3: {0, 1}}
-    sent = {(p, g, row.number): tick for p, tick, g, row in sends(run)}
+    sent = {
+        (p, row.group, row.number): tick
+        for p, tick, row in run.simulation.log.rows()
+        if isinstance(row, Sent)
+    }
     met = 0
     for p, machine in enumerate(run.machines):
         heard = {
@@ -110,15 +115,6 @@ def test_a_partition_blocks_both_ways_until_it_heals(stage: Stage) -> None:
             met += cut
             assert (key in heard) is not cut
     assert met == run.simulation.medium.cut > 100
-
-
-def sends(run: Any) -> list[tuple[int, int, int, Any]]:
-    log = run.simulation.log
-    return [
-        (p, tick, row.group, row)
-        for p, tick, row in zip(log.processes, log.ticks, log.rows, strict=True)
-        if type(row).__name__ == "Sent"
-    ]
 
 
 def test_a_packet_under_way_when_the_partition_begins_still_arrives(stage: Stage) -> None:

@@ -85,6 +85,7 @@ class Simulation:
         self.keep_notes = keep_notes
         self.timers = Timers(len(machines), agenda.alarms)
         self.log = TraceLog()
+        self.record = self.log.records.append
         self.now = 0
         self.news = 0  # when an application last said or was handed something
         self.steps: list[Callable[[Iterable[Event]], Output] | None] = [
@@ -143,7 +144,7 @@ class Simulation:
         """The run is over and drained: every log that is left is complete."""
         for p, step in enumerate(self.steps):
             if step is not None:
-                self.log.add(p, self.now, Ended("end"))
+                self.record((p, self.now, Ended("end")))
 
     # -- what scripts do ------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Simulation:
             return
         self.steps[p] = None
         self.timers.stop(p)
-        self.log.add(p, self.now, Ended("crash"))
+        self.record((p, self.now, Ended("crash")))
         if lose:
             self.medium.forget_sender(p, lose)
         known = self.agenda.acts[self.now + self.detect_ticks]
@@ -278,7 +279,7 @@ class Simulation:
 
     def _hand_over(self, p: ProcessId, deliveries: list[Delivery | View]) -> None:
         now = self.news = self.now
-        self.log.hand_over(p, now, deliveries)
+        self.record((p, now, *deliveries))
         application = self.applications[p]
         for delivery in deliveries:
             if type(delivery) is tuple:
@@ -320,7 +321,7 @@ class Simulation:
         for note in out.notes:
             self.notes[note[0]] += 1
             if self.keep_notes:
-                self.log.add(p, self.now, Noted(note))
+                self.record((p, self.now, Noted(note)))
         self.faults += len(out.faults)
         for peer, reason in out.faults:
             if len(self.first_faults) < MAX_FAULTS_KEPT:
@@ -353,6 +354,6 @@ class Simulation:
                 continue
             seat.sent += 1
             self.news = self.now
-            self.log.add(p, self.now, Sent(g, seat.sent, self.size))
+            self.record((p, self.now, Sent(g, seat.sent, self.size)))
             self.events += 1
             self._carry_out(p, step((Multicast(g, pack(seat.sent, depth, self.size)),)))

@@ -1,7 +1,7 @@
 """The trace of a run: collected as cheaply as possible, made into events afterwards.
 
-While the run goes on, a row is three appends: who, when, what. What a machine handed over is kept
-as it is; names and message ids are made only when somebody asks for the events.
+While the run goes on, all that one step handed over is one record: who, when, and the rows as the
+machine gave them. Names and message ids are made only when somebody asks for the events.
 """
 
 from __future__ import annotations
@@ -50,33 +50,25 @@ class Declared(msgspec.Struct, frozen=True):
     declaration: Declaration
 
 
+Record = tuple[ProcessId, int, *tuple[Row, ...]]
+"""(process, tick, row, row, ...)"""
+
+
 class TraceLog:
-    """Columns, in the order in which things happened."""
+    """Records, in the order in which things happened."""
 
     def __init__(self) -> None:
-        self.processes: list[ProcessId] = []
-        self.ticks: list[int] = []
-        self.rows: list[Row] = []
+        self.records: list[Record] = []
 
-    def add(self, p: ProcessId, tick: int, row: Row) -> None:
-        """One row more."""
-        self.processes.append(p)
-        self.ticks.append(tick)
-        self.rows.append(row)
-
-    def hand_over(self, p: ProcessId, tick: int, deliveries: list[Delivery | View]) -> None:
-        """Everything that one step handed to the application."""
-        if len(deliveries) == 1:
-            self.processes.append(p)
-            self.ticks.append(tick)
-        else:
-            self.processes.extend([p] * len(deliveries))
-            self.ticks.extend([tick] * len(deliveries))
-        self.rows += deliveries
+    def rows(self) -> Iterator[tuple[ProcessId, int, Row]]:
+        """(process, tick, row), one after the other."""
+        for p, tick, *rows in self.records:
+            for row in rows:
+                yield p, tick, row
 
     def deliveries(self) -> int:
         """How many messages were delivered."""
-        return sum(type(row) is tuple for row in self.rows)
+        return sum(type(row) is tuple for _, _, row in self.rows())
 
 
 def process_name(p: ProcessId) -> str:
@@ -107,10 +99,12 @@ def declared_events(run: str, groups: Iterable[Declared]) -> Iterator[Event]:
 
 def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
     """The rows of a log as events, in the order in which they happened."""
-    names: dict[ProcessId, str] = {p: process_name(p) for p in dict.fromkeys(log.processes)}
-    lengths: dict[ProcessId, int] = dict.fromkeys(names, 0)
+    names: dict[ProcessId, str] = {}
+    lengths: dict[ProcessId, int] = {}  # of the logs so far
     lists: dict[tuple[ProcessId, ...], tuple[str, ...]] = {}  # members of views, named once
-    for p, tick, row in zip(log.processes, log.ticks, log.rows, strict=True):
+    for p, tick, row in log.rows():
+        if p not in names:
+            names[p], lengths[p] = process_name(p), 0
         lengths[p] += 1
         index, time = lengths[p], tick * TICK_NS
         if type(row) is tuple:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 
@@ -23,8 +25,9 @@ def simulate(config: SimulationConfig) -> Outcome:
     """Run it. The same config gives the same outcome in every interpreter."""
     simulation = build(config, stacks(config))
     try:
-        simulation.start()
-        ended = simulation.run(_limits(config))
+        with _no_collection():
+            simulation.start()
+            ended = simulation.run(_limits(config))
     except Exception as error:
         error.add_note(f"in a simulated run with seed={config.seed}, tick {simulation.now}")
         raise
@@ -119,6 +122,19 @@ def _statistics(simulation: Simulation) -> Statistics:
         untold=simulation.untold,
         faults=simulation.faults,
     )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    # A run makes no reference cycles, and looking for them among all that is under way and in the
+    # trace takes a fifth of the time.
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _limits(config: SimulationConfig) -> Limits:
