@@ -62,6 +62,17 @@ def test_a_causal_inversion_shows_how_the_replier_knew() -> None:
     assert {"process": "q", "index": 1, "kind": "deliver", "message": "a", "group": "g"} in events
 
 
+def test_a_long_causal_chain_is_shown_link_by_link() -> None:
+    """a -> x (same sender) -> y (r delivers x) -> b (s delivers y)."""
+    found = judge(
+        "p: send a g; send x g; end\nr: deliver x g; send y g; end\n"
+        "s: deliver y g; send b g; end\nq: deliver b g; deliver a g; end"
+    )
+    evidence = found["causal.global"].findings.evidence
+    chains = [w["chain"] for _, w in evidence if w["messages"] == ["a", "b"]]
+    assert chains == [["a", "x", "y", "b"]]
+
+
 def test_a_three_way_cycle_breaks_total_order_but_no_pair() -> None:
     found = judge(
         "p: deliver a g; deliver b g; end\n"

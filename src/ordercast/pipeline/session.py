@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
+from ordercast.pipeline.hush import hushed
 from ordercast.pipeline.java import find_java
 
 SMALL_SHUFFLE_PARTITIONS = 2
@@ -33,7 +34,8 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in _settings(small).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with hushed():
+        return builder.getOrCreate()
 
 
 def _prepare_environment() -> None:

@@ -14,6 +14,7 @@ stamps are raised until nothing changes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,36 @@ class Causality:
         """Did the `number`-th send of `process` happen before (or at) send(message)?"""
         column = self.column[process]
         return column != NONE and bool(self.stamps[message, column] >= number)
+
+
+def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:
+    """Messages from a to b, each delivered or sent by the sender of the next before it sent that.
+
+    The evidence that send(a) happened before send(b). Only messages that are stamped take part.
+    Where causality has a cycle the search may go round it; then only a and b are named.
+    """
+    path, seen = [b], {b}
+    while run.sender[path[0]] != run.sender[a] or run.number[path[0]] < run.number[a]:
+        before = _carrier(run, causality, a, path[0], seen)
+        if before is None:
+            return [a, b]
+        path.insert(0, before)
+        seen.add(before)
+    return path if path[0] == a else [a, *path]
+
+
+def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> int | None:
+    """A message that brought news of a to the sender of b; a itself if it can be."""
+    log = run.logs[run.sender[b]]
+    if log.where.get(a, run.sent_at[b]) < run.sent_at[b]:
+        return a
+    until = bisect_left(log.delivered_at, run.sent_at[b])
+    carriers = (
+        m
+        for m in log.deliveries[:until]
+        if m not in seen and causality.reaches(run.sender[a], run.number[a], m)
+    )
+    return next(carriers, None)
 
 
 def stamp(run: Run, counts: Sequence[bool] | None = None) -> Causality:

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from ordercast.pipeline.kernels.causality import Causality
+from ordercast.pipeline.kernels.causality import Causality, chain
 from ordercast.pipeline.kernels.findings import Evidence, Findings, TwoForms
 from ordercast.pipeline.kernels.membership import OPEN, Span
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
@@ -44,6 +45,7 @@ class Order:
         self.run = run
         self.column = np.array([causality.column[s] for s in run.sender], dtype=np.int64)
         self.number = np.array(run.number, dtype=np.int32)
+        self._causality = causality
         self._stamps = causality.stamps
         self._causal = causal
 
@@ -54,6 +56,12 @@ class Order:
         rows: Reach = np.zeros((len(messages), self._stamps.shape[1]), dtype=np.int32)
         rows[np.arange(len(messages)), self.column[messages]] = self.number[messages]
         return rows
+
+    def chain(self, a: int, b: int) -> list[int]:
+        """How a precedes b: the messages that carried the news, both included."""
+        if self.run.sender[a] == self.run.sender[b]:
+            return [a, b]
+        return chain(self.run, self._causality, a, b)
 
 
 def check(order: Order, in_scope: Chosen, absences: list[list[Absence]], limit: int) -> TwoForms:
@@ -164,14 +172,17 @@ class _Observer:
 
     def _witness(self, a: int, b: int) -> dict[str, object]:
         run = self._order.run
-        events = [*run.send_event(a), *run.send_event(b)]
+        chain = self._order.chain(a, b)
+        events = [event for m in chain for event in run.send_event(m)]
+        for m, following in pairwise(chain):  # how the sender of one knew of the one before
+            if run.sender[m] != run.sender[following]:
+                events += run.delivery_event(run.sender[following], m)
         for m in (b, a):
             events += run.delivery_event(self._q, m)
-        if run.sender[a] != run.sender[b]:  # how b's sender knew of a
-            events += run.delivery_event(run.sender[b], a)
         return {
             "process": self._name,
             "messages": [run.messages[a], run.messages[b]],
+            "chain": [run.messages[m] for m in chain],
             "events": events,
         }
 

@@ -10,7 +10,7 @@ from ordercast.pipeline.report.markup import Markup, element, joined
 
 MOST_GROUPS = 6  # as many as there are distinct line styles
 _WIDTH, _HEIGHT = 720, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 16, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 30, 14, 44
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 
