@@ -1,0 +1,233 @@
+"""Members and leaders that break away: those who stay go on, those who are out are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+import ordercast as oc
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.wire.frame import pack
+
+
+async def next_view(stream: oc.Node | oc.Group) -> oc.View:
+    async for event in stream:
+        if isinstance(event, oc.View):
+            return event
+    raise AssertionError("the stream ended")
+
+
+async def view_of(node: oc.Node, members: tuple[str, ...]) -> oc.View:
+    while (view := await next_view(node)).members != members:
+        pass
+    return view
+
+
+async def read_to_the_end(node: oc.Node) -> list[bytes]:
+    """All messages until the stream raises; the error is the last item."""
+    seen: list = []
+    try:
+        async for event in node:
+            if isinstance(event, oc.Message):
+                seen.append(event.body)
+    except oc.NodeEnded as error:
+        seen.append(error)
+    return seen
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_survivors_get_a_view_without_the_dead_and_go_on(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(3, protocol=protocol) as cluster:
+        await cluster.kill(1)
+        left = await asyncio.gather(
+            *(view_of(cluster.nodes[i], ("p1", "p3")) for i in (0, 2)),
+        )
+        assert [view.left for view in left] == [("p2",), ("p2",)]
+        for group in (cluster.groups[0], cluster.groups[2]):
+            await group.multicast(b"on we go")
+        for node in (cluster.nodes[0], cluster.nodes[2]):
+            assert (await anext(aiter(node))).body == b"on we go"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_dead_member_closes_nobodys_window(ordercast_cluster, protocol: str) -> None:
+    limits = {"max_message": 1000, "window_bytes": 5000}
+    async with ordercast_cluster(3, protocol=protocol, **limits) as cluster:
+
+        async def read(node: oc.Node, count: int) -> None:
+            async for event in node:
+                count -= isinstance(event, oc.Message)
+                if not count:
+                    break
+
+        async def send() -> None:
+            for _ in range(60):
+                await cluster.groups[0].multicast(bytes(1000))
+
+        reading = [asyncio.ensure_future(read(cluster.nodes[i], 60)) for i in (0, 2)]
+        sending = asyncio.ensure_future(send())  # p2 reads nothing: the window closes
+        await asyncio.sleep(0.1)
+        assert not sending.done()
+        await cluster.kill(1)
+        await asyncio.gather(sending, *reading)
+
+
+async def test_a_lost_leader_ends_every_stream_after_what_was_in_order(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, order="total") as cluster:
+        receipt = await cluster.groups[0].multicast_many([b"1", b"2", b"3"])
+        await receipt.ordered()
+        await asyncio.sleep(0.05)
+        await cluster.kill_leader()
+        for node, group in zip(cluster.nodes, cluster.groups, strict=True):
+            *seen, error = await read_to_the_end(node)
+            assert seen == [b"1", b"2", b"3"]
+            assert isinstance(error, oc.SequencerLost) and error.sequencer == "sequencer#1"
+            with pytest.raises(oc.SequencerLost):
+                await group.multicast(b"x")
+            with pytest.raises(oc.SequencerLost):
+                await group.leave()
+            with pytest.raises(oc.SequencerLost):
+                await node.join("another", order="fifo")
+            assert isinstance((await read_to_the_end(node))[-1], oc.SequencerLost)  # every time
+
+
+async def test_a_leader_that_is_closed_is_lost_too(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="causal") as cluster:
+        await cluster.leader.aclose()
+        for node in cluster.nodes:
+            (error,) = await read_to_the_end(node)
+            assert isinstance(error, oc.SequencerLost) and error.reason == "it was closed"
+
+
+async def test_a_join_under_way_fails_when_the_leader_is_lost(ordercast_cluster) -> None:
+    async with ordercast_cluster(1) as cluster:
+        cluster.leader._site.engine.stop()
+        joining = asyncio.ensure_future(cluster.nodes[0].join("g", order="total"))
+        await asyncio.sleep(0.05)
+        await cluster.kill_leader()
+        with pytest.raises(oc.SequencerLost):
+            await joining
+
+
+async def test_a_member_whose_connection_to_the_leader_broke_is_told_it_is_excluded(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3, order="total") as cluster:
+        await (await cluster.groups[1].multicast(b"before")).ordered()
+        await view_of(cluster.nodes[1], ("p1", "p2", "p3"))
+        leader = cluster.leader._site
+        pid = cluster.nodes[1]._site.me.pid
+        leader.peers.bound[pid].abort("the cable was cut")
+        *seen, error = await read_to_the_end(cluster.nodes[1])
+        assert seen == [b"before"]
+        assert isinstance(error, oc.Excluded)
+        assert error.group == "main" and "its connection broke" in error.reason
+        view = await view_of(cluster.nodes[0], ("p1", "p3"))
+        assert error.view == view.number
+        with pytest.raises(oc.Excluded):
+            await cluster.groups[1].multicast(b"x")
+
+
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "vector"])
+async def test_of_two_members_that_lost_each_other_one_is_excluded_and_told(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(3, protocol=protocol) as cluster:
+        one, other = cluster.nodes[0]._site, cluster.nodes[1]._site
+        one.peers.bound[other.me.pid].abort("the cable was cut")
+        ends = [asyncio.ensure_future(read_to_the_end(node)) for node in cluster.nodes[:2]]
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        (out,) = done
+        error = out.result()[-1]
+        assert isinstance(error, oc.Excluded) and "lost it" in error.reason
+        stays = 1 - ends.index(out)
+        survivors = (cluster.names[stays], "p3")
+        assert (await view_of(cluster.nodes[2], survivors)).members == survivors
+        await cluster.groups[stays].multicast(b"on we go")
+        assert (await anext(aiter(cluster.nodes[2]))).body == b"on we go"
+        ends[stays].cancel()
+
+
+async def test_an_excluded_node_may_come_back_under_its_name(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        pid = cluster.nodes[1]._site.me.pid
+        cluster.leader._site.peers.bound[pid].abort("the cable was cut")
+        assert isinstance((await read_to_the_end(cluster.nodes[1]))[-1], oc.Excluded)
+        async with oc.Node("p2", seeds=[cluster.leader.address]) as again:
+            assert again.incarnation == 2
+            group = await again.join("main", order="total")
+            assert group.members == ("p1", "p2")
+
+
+async def test_a_member_that_breaks_the_protocol_is_excluded_and_logged_once(
+    ordercast_cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ordercast_cluster(3, order="total") as cluster:
+        bad = cluster.nodes[1]._site
+        gid = cluster.groups[1]._member.group.gid
+        with caplog.at_level(logging.WARNING, "ordercast.runtime.peers"):
+            bad.engine.multicast(gid, b"\xc1 this is no list of messages")
+            bad.engine.multicast(gid, b"\xc1 nor is this")
+            view = await view_of(cluster.nodes[0], ("p1", "p3"))
+            assert view.left == ("p2",)
+        assert isinstance((await read_to_the_end(cluster.nodes[1]))[-1], oc.Excluded)
+        assert len([r for r in caplog.records if "broke the protocol" in r.message]) == 1
+        await cluster.groups[0].multicast(b"on we go")
+        assert (await anext(aiter(cluster.nodes[0]))).body == b"on we go"
+
+
+async def test_a_packet_of_a_group_that_nobody_opened_is_a_fault(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        bad = cluster.nodes[1]._site
+        bad.peers.transmit((0,), pack(77, 0, 0, b"\x90", b""))
+        error = (await read_to_the_end(cluster.nodes[1]))[-1]
+        assert isinstance(error, oc.Excluded) and "group 77" in error.reason
+        assert cluster.leader.stats()["peer_faults"] == 1
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_members_come_and_go_while_messages_flow(ordercast_cluster, protocol: str) -> None:
+    async with ordercast_cluster(2, protocol=protocol) as cluster:
+        stop = False
+
+        async def send(group: oc.Group) -> int:
+            sent = 0
+            while not stop:
+                await group.multicast(b"%d" % sent)
+                sent += 1
+                await asyncio.sleep(0.001)
+            return sent
+
+        async def read(node: oc.Node) -> list[oc.Message]:
+            seen = []
+            async for event in node:
+                if isinstance(event, oc.Message):
+                    seen.append(event)
+            return seen
+
+        reading = [asyncio.ensure_future(read(node)) for node in cluster.nodes]
+        sending = [asyncio.ensure_future(send(group)) for group in cluster.groups]
+        for visit in range(3):
+            visitor = oc.Node(f"visitor{visit}", seeds=[cluster.leader.address])
+            await visitor.start()
+            group = await visitor.join("main", protocol=protocol)
+            receipt = await group.multicast(b"hello")
+            await receipt.ordered()
+            if visit == 1:
+                visitor._site.fail(oc.GroupClosed("crashed"))
+            await visitor.aclose()
+        stop = True
+        sent = await asyncio.gather(*sending)
+        await asyncio.sleep(0.1)
+        await asyncio.gather(*(node.aclose() for node in cluster.nodes))
+        logs = await asyncio.gather(*reading)
+        for log in logs:
+            for name, count in zip(cluster.names, sent, strict=True):
+                own = [int(m.body) for m in log if m.sender == name]
+                assert sorted(own) == list(range(count))
+        if PROTOCOLS[protocol].declaration.sequenced:
+            assert logs[0] == logs[1]
