@@ -1,0 +1,160 @@
+"""The arenas: kinds of run that every protocol has to stand.
+
+An arena makes a config from a protocol and a seed, and says what must hold there beside what the
+protocol promises. A protocol that is new in the registry needs no line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from ordercast.core.events import Receive
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.reliability.link import LinkAck, Linked
+from ordercast.simulation import (
+    Crash,
+    FlushTo,
+    GroupConfig,
+    Heal,
+    Join,
+    Leave,
+    Partition,
+    SimulationConfig,
+    Uniform,
+    Workload,
+    overlapping_groups,
+)
+from ordercast.stack.stack import headers_of
+from ordercast.wire.codec import ChannelCodec
+from ordercast.wire.frame import Splitter
+
+Protocol = type[OrderingProtocol]
+Fields = dict[str, Any]  # of a SimulationConfig
+
+TALK = Workload(reply=0.8, depth=4)  # without answers no message depends on another's
+MEMBERS = 4
+MESSAGES = 6  # begin a conversation; the oracle tries all pairs, so runs are short
+
+ALWAYS = ("wellformed", "views")
+AFTER_A_VIEW_CHANGE = ("vsync", "agreement")
+
+N0: Fields = {"loss": 0.15, "duplicate": 0.1, "delay": Uniform(500, 3000)}
+N1: Fields = {"duplicate": 0.1, "delay": Uniform(500, 3000)}
+N2: Fields = {"fifo": True, "delay": Uniform(500, 3000)}
+NETWORKS = (N0, N1, N2)
+
+
+class Arena(msgspec.Struct, frozen=True):
+    """A kind of run."""
+
+    name: str
+    says: str
+    fields: Callable[[Protocol, Random], Fields]  # what differs from a plain run
+    also: tuple[str, ...] = ()  # must hold here, promised or not
+
+    def config(self, protocol: Protocol, seed: int) -> SimulationConfig:
+        """The run that this seed gives."""
+        plain: Fields = {
+            "protocol": protocol,
+            "members": MEMBERS,
+            "messages": MESSAGES,
+            "workload": TALK,
+            "seed": seed,
+        }
+        rng = Random(f"arena {self.name} {seed}")
+        return SimulationConfig(**{**plain, **self.fields(protocol, rng)})
+
+    def wanted(self, protocol: Protocol) -> tuple[str, ...]:
+        """The properties that every run here must have."""
+        return tuple(dict.fromkeys((*protocol.declaration.promises, *ALWAYS, *self.also)))
+
+
+def through_the_codec(protocol: Protocol) -> Callable[[Receive], Receive]:
+    """A transform that makes bytes of a packet, and a packet of the bytes."""
+    codec = ChannelCodec((Linked, LinkAck, *headers_of(protocol)))
+
+    def transform(packet: Receive) -> Receive:
+        raw = codec.encode(packet.group, packet.era, packet.header, packet.payload)
+        ((group, tag, era, header, payload),) = Splitter(len(raw)).feed(raw)
+        return Receive(packet.src, group, era, codec.decode(tag, header), payload)
+
+    return transform
+
+
+def _lossy(_: Protocol, __: Random) -> Fields:
+    return N0
+
+
+def _reordering(_: Protocol, __: Random) -> Fields:
+    return N1
+
+
+def _orderly(_: Protocol, __: Random) -> Fields:
+    return N2
+
+
+def _as_bytes(protocol: Protocol, rng: Random) -> Fields:
+    return {**rng.choice(NETWORKS), "transform": through_the_codec(protocol)}
+
+
+def _overlapping(_: Protocol, rng: Random) -> Fields:
+    return {**rng.choice(NETWORKS), "groups": overlapping_groups(MEMBERS, 2, 3)}
+
+
+def _slow_readers(_: Protocol, rng: Random) -> Fields:
+    return {**rng.choice(NETWORKS), "consume_ms": rng.uniform(1, 20), "window": rng.randint(1, 4)}
+
+
+def _partition(_: Protocol, rng: Random) -> Fields:
+    lonely, cut = rng.randrange(MEMBERS), rng.uniform(1, 8)
+    faults = (Partition(((lonely,),), at_ms=cut), Heal(at_ms=cut + rng.uniform(1, 400)))
+    return {**rng.choice(NETWORKS), "faults": faults}
+
+
+def _crash_and_join(_: Protocol, rng: Random) -> Fields:
+    return {
+        **rng.choice(NETWORKS),
+        "groups": (GroupConfig(members=(0, 1, 2), led=True),),
+        "faults": (
+            Crash(2, at_ms=rng.uniform(1, 12), lose=0.5),
+            Join(3, 1, at_ms=rng.uniform(1, 12)),
+        ),
+        "detect_ms": rng.uniform(1, 50),
+    }
+
+
+def _leave(_: Protocol, rng: Random) -> Fields:
+    group = GroupConfig(members=(0, 1, 2), led=True, leader=rng.choice((0, 3)))
+    gone = Leave(rng.choice((0, 1, 2)), 1, at_ms=rng.uniform(1, 12))
+    return {**rng.choice(NETWORKS), "groups": (group,), "faults": (gone,)}
+
+
+def _leader_crash(_: Protocol, rng: Random) -> Fields:
+    crash = rng.uniform(1, 12)
+    members = tuple(range(MEMBERS))
+    faults = (
+        Crash(0, at_ms=crash, lose=0.5),
+        FlushTo(1, members[1:], at_ms=crash + rng.uniform(0, 30)),
+    )
+    return {**rng.choice(NETWORKS), "groups": (GroupConfig(members=members),), "faults": faults}
+
+
+ARENAS: dict[str, Arena] = {
+    arena.name: arena
+    for arena in (
+        Arena("N0", "packets are lost, doubled and overtake each other", _lossy),
+        Arena("N1", "packets are doubled and overtake each other", _reordering),
+        Arena("N2", "packets of a pair stay in order", _orderly),
+        Arena("wire", "every packet becomes bytes and is read back", _as_bytes),
+        Arena("overlapping", "two groups share two members", _overlapping),
+        Arena("slow_readers", "small windows, applications take their time", _slow_readers),
+        Arena("partition", "one member is cut off for a while", _partition),
+        Arena("crash_and_join", "one crashes, one joins", _crash_and_join, AFTER_A_VIEW_CHANGE),
+        Arena("leave", "one leaves, perhaps the leader", _leave, AFTER_A_VIEW_CHANGE),
+        Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
+    )
+}

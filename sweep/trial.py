@@ -1,0 +1,61 @@
+"""One run of one protocol in one arena, judged; and what to say if it fails."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation import Outcome, simulate
+from ordercast.trace.oracle import judge
+from ordercast.trace.schema import Judgement
+from sweep.arenas import ARENAS
+
+IN_EVERY_RUN = ("no exception", "comes to rest", "nobody is blamed")  # beside the properties
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A broken promise, and the line that shows it again."""
+
+    protocol: str
+    arena: str
+    seed: int
+    guarantee: str
+    sentence: str
+
+    @property
+    def replay(self) -> str:
+        """The command that runs this seed again and prints the trace."""
+        return f"python -m sweep --protocol {self.protocol} --arena {self.arena} --seed {self.seed}"
+
+    def __str__(self) -> str:
+        place = f"{self.protocol} in arena {self.arena}, seed {self.seed}"
+        return f"{place}: {self.guarantee}: {self.sentence}\n  replay: {self.replay}"
+
+
+def failures(protocol: str, arena: str, seed: int) -> list[Failure]:
+    """Everything that goes wrong in this run; nothing, one hopes."""
+    machine = PROTOCOLS[protocol]
+    try:
+        outcome = simulate(ARENAS[arena].config(machine, seed))
+        found = complaints(outcome, ARENAS[arena].wanted(machine))
+    except Exception as error:  # a machine's assertion is a finding like any other
+        found = [("no exception", f"{type(error).__name__}: {error}")]
+    return [Failure(protocol, arena, seed, name, sentence) for name, sentence in found]
+
+
+def complaints(outcome: Outcome, wanted: tuple[str, ...]) -> list[tuple[str, str]]:
+    """(property, sentence) for all that is not as it should be."""
+    found = []
+    if not outcome.quiescent:
+        found.append(("comes to rest", f"the run did not come to rest: {outcome.ended}"))
+    for process, peer, reason in outcome.first_faults[:1]:
+        found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
+    judged = judge(outcome.events())
+    found += [(name, why(judged[name])) for name in wanted if judged[name].verdict != "ok"]
+    return found
+
+
+def why(judged: Judgement) -> str:
+    """The first witness of a verdict, in words."""
+    sentences = [violation.sentence for violation in judged.violations] or list(judged.doubts)
+    return f"{judged.verdict}: {sentences[0] if sentences else 'nothing to judge'}"

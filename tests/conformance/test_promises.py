@@ -1,0 +1,36 @@
+"""Protocols x guarantees x arenas: what a protocol declares, it keeps, in every kind of run.
+
+A protocol that enters the registry, and an arena that enters `sweep.arenas`, are picked up here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from ordercast.protocols.registry import PROTOCOLS
+from sweep.arenas import ARENAS
+from sweep.trial import IN_EVERY_RUN, Failure, failures
+
+SEEDS = range(1000, 1012)  # the sweep begins at 0 and goes on for thousands
+
+
+def matrix() -> Iterator[object]:
+    for name, protocol in PROTOCOLS.items():
+        for arena in ARENAS.values():
+            together = pytest.mark.xdist_group(f"{name} {arena.name}")  # they share their runs
+            for guarantee in (*IN_EVERY_RUN, *arena.wanted(protocol)):
+                yield pytest.param(name, arena.name, guarantee, marks=together)
+
+
+@cache
+def runs(protocol: str, arena: str) -> tuple[Failure, ...]:
+    return tuple(failure for seed in SEEDS for failure in failures(protocol, arena, seed))
+
+
+@pytest.mark.parametrize(("protocol", "arena", "guarantee"), list(matrix()))
+def test_a_promise_is_kept(protocol: str, arena: str, guarantee: str) -> None:
+    broken = [failure for failure in runs(protocol, arena) if failure.guarantee == guarantee]
+    assert not broken, f"{len(broken)} of {len(SEEDS)} runs\n{broken[0]}"
