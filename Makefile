@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep lock clean
+.PHONY: help demo test check bench sweep docs lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,7 +17,7 @@ help: ## this list
 	@echo "PYTHON=/path/to/python3 chooses the interpreter, ARGS='...' is passed on."
 
 demo: $(READY) ## real processes on this machine, one killed, judged with Spark
-	@$(BIN)/ordercast demo $(ARGS)
+	@$(BIN)/ordercast demo --out out/demo $(ARGS)
 
 test: $(READY) ## the whole test suite on two cores
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
@@ -33,6 +33,9 @@ bench: $(READY) ## speed on this machine, written as JSON
 
 sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 	@$(BIN)/python -m sweep $(ARGS)
+
+docs: $(READY) ## write the pages that are made from the code
+	@$(BIN)/python docs/build.py
 
 # Only `make lock` changes which versions are used. It records names and versions, never an address.
 lock: ## pin the newest versions that pyproject.toml allows

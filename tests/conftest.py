@@ -1,12 +1,29 @@
 """What holds for every test.
 
 A failing property prints the line that replays it (`@reproduce_failure`), and no example fails for
-being slow: tests never judge time.
+being slow: tests never judge time. A test that is a coroutine runs in an event loop of its own; its
+limit is a guard against hanging, not a measurement.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+
+import pytest
 from hypothesis import settings
+
+GUARD_SECONDS = 120
 
 settings.register_profile("ordercast", print_blob=True, deadline=None)
 settings.load_profile("ordercast")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), GUARD_SECONDS))
+    return True

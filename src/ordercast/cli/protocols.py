@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from ordercast.cli.exits import console
-from ordercast.protocols.guarantees import markdown_table
+from ordercast.cli.guarantees import markdown_table
 from ordercast.protocols.registry import PROTOCOLS
 
 

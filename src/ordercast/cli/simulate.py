@@ -60,7 +60,7 @@ def simulate(
 
 
 def _groups(members: int, groups: int, *, led: bool) -> tuple[GroupConfig, ...]:
-    size = members if groups == 1 else max(1, (2 * members + groups - 1) // groups)
+    size = max(1, -(-2 * members // groups)) if groups > 1 else members
     return overlapping_groups(members, groups, min(size, members), led=led)
 
 

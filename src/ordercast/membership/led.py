@@ -1,6 +1,6 @@
 """Views led by one process: PROPOSE, REPORT, INSTALL.
 
-Source      PROTOCOLS 11 and 11.1, reduced to a leader that does not fail.
+Source      the view change that 003 assumes below TOTAL, with a leader that does not fail.
 Guarantees  survivors of a view deliver the same messages in it before the next one begins.
 Needs       reliable links, any order, duplicates allowed (N1).
 Costs       three packets per member and change, plus the unstable frames twice.
@@ -96,6 +96,7 @@ class LedMembership(PlainState):
     def change(self, out: Output, change: Change) -> None:
         """the members change"""
         assert self.view is not None and self.view.leader == self.me, "only the leader is told"
+        self._strike_from_pending(change.dead)
         if self.next_members is None:
             self.next_members = self.audience = self.view.members
         elif not change.dead:
@@ -108,6 +109,15 @@ class LedMembership(PlainState):
         told = tuple(p for p in self.audience if p not in change.dead)
         self.audience = told + tuple(p for p in joined if p not in told)
         self._propose(out)
+
+    def _strike_from_pending(self, dead: tuple[ProcessId, ...]) -> None:
+        # p asks to join while a change runs, and dies. Its death is told only once: a view that
+        # took it in afterwards would wait for its report for ever.
+        if dead:
+            self.pending = [
+                Change(c.group, tuple(p for p in c.joined if p not in dead), c.left)
+                for c in self.pending
+            ]
 
     def _propose(self, out: Output) -> None:
         assert self.view is not None
@@ -168,7 +178,9 @@ class LedMembership(PlainState):
 
     def _on_propose(self, out: Output, src: ProcessId, propose: Propose) -> None:
         if self.view is None or propose.number > self.view.number + 1:
-            self.proposed = (src, propose)
+            # A second attempt may overtake the first: the later one counts.
+            if self.proposed is None or propose.attempt > self.proposed[1].attempt:
+                self.proposed = (src, propose)
             return
         if propose.attempt <= self.attempt:
             return

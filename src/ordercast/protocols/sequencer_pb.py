@@ -56,7 +56,7 @@ class SequencerPB(SequencedProtocol):
         packets="1+n",
         exact=False,
         silence="STATUS of an idle sequencer",
-        source="001, Total Ordering (3) and (4); PROTOCOLS 4.2, 4.3",
+        source="001, Total Ordering (3) and (4)",
         promises=(
             "no_duplication", "no_creation", "membership", "validity", "agreement",
             "fifo.group", "causal.group", "total.group", "total.gapless",
