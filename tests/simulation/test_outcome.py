@@ -101,9 +101,9 @@ def test_notes_of_the_protocol_are_in_the_trace_only_when_asked_for() -> None:
     assert noted <= set(STATISTICAL_KINDS)
 
 
-@pytest.mark.parametrize("target", ["trace.jsonl", "deep/er/trace.csv", "folder"])
+@pytest.mark.parametrize("target", ["trace.jsonl", "deep/er/trace.csv", "trace.parquet", "folder"])
 def test_a_written_trace_reads_back_as_the_same_events(tmp_path: Path, target: str) -> None:
-    if target == "folder":
+    if target in ("trace.parquet", "folder"):
         pytest.importorskip("pyarrow")
     outcome = simulate(SimulationConfig(protocol="vector", members=3, messages=10))
     files = outcome.write(tmp_path / target)

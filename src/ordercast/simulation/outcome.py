@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -64,19 +65,31 @@ class Outcome:
         return [*declared_events(self.run, self.groups), *logged_events(self.run, self.log)]
 
     def write(self, path: str | Path) -> list[Path]:
-        """Write the trace to FILE.jsonl or FILE.csv, or as Parquet into a folder; return the files.
+        """Write the trace to FILE.jsonl, .csv or .parquet, or into a folder; return the files.
 
-        A folder gets `run=<run>/events.parquet`, which needs pyarrow.
+        A folder gets `run=<run>/events.parquet`. Parquet needs pyarrow.
         """
         path = Path(path)
-        if path.suffix not in (".jsonl", ".csv"):
-            if path.suffix:
-                raise ValueError(
-                    f"{path}: a trace is written to FILE.jsonl, FILE.csv, or into a folder "
-                    "(a path without suffix) as Parquet"
-                )
+        if path.is_dir() or not path.suffix:
             return write_parquet(self.events(), path)
+        if path.suffix not in WRITERS:
+            raise ValueError(
+                f"{path}: a trace is written to FILE{', FILE'.join(WRITERS)}, or into a folder "
+                "(a path without suffix) as Parquet"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        write = write_jsonl if path.suffix == ".jsonl" else write_csv
-        write(self.events(), path)
+        WRITERS[path.suffix](self.events(), path)
         return [path]
+
+
+def _write_one_parquet(events: list[Event], path: Path) -> None:
+    from ordercast.trace.tables import event_table, write_table  # needs pyarrow
+
+    write_table(event_table(events), path)
+
+
+WRITERS: dict[str, Callable[[list[Event], Path], None]] = {
+    ".jsonl": write_jsonl,
+    ".csv": write_csv,
+    ".parquet": _write_one_parquet,
+}

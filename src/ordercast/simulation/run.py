@@ -25,9 +25,9 @@ def simulate(config: SimulationConfig) -> Outcome:
     """Run it. The same config gives the same outcome in every interpreter."""
     simulation = build(config, stacks(config))
     try:
-        with _no_collection():
+        with no_collection():
             simulation.start()
-            ended = simulation.run(_limits(config))
+            ended = simulation.run(limits_of(config))
     except Exception as error:
         error.add_note(f"in a simulated run with seed={config.seed}, tick {simulation.now}")
         raise
@@ -125,9 +125,9 @@ def _statistics(simulation: Simulation) -> Statistics:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    # A run makes no reference cycles, and looking for them among all that is under way and in the
-    # trace takes a fifth of the time.
+def no_collection() -> Iterator[None]:
+    """Pause garbage collection. A run makes no reference cycles, and looking for them among all
+    that is under way and in the trace takes up to a fifth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -137,7 +137,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _limits(config: SimulationConfig) -> Limits:
+def limits_of(config: SimulationConfig) -> Limits:
+    """When the run is stopped though it is not over."""
     return Limits(
         ticks=_ticks(config.limit_ms),
         events=config.limit_events,
