@@ -6,12 +6,17 @@ import pytest
 
 from ordercast.pipeline.kernels.judge import Judged, judge_table
 from ordercast.trace.notation import trace
+from ordercast.trace.oracle import verdicts
 from ordercast.trace.schema import PROPERTIES
 from ordercast.trace.tables import event_table
 
 
 def judge(text: str, *, witnesses: int = 20) -> dict[str, Judged]:
-    return {j.property: j for j in judge_table(event_table(trace(text)), witnesses=witnesses)}
+    """All verdicts; on the way they are compared with the oracle's."""
+    events = trace(text)
+    judged = {j.property: j for j in judge_table(event_table(events), witnesses=witnesses)}
+    assert {name: one.verdict for name, one in judged.items()} == verdicts(events)
+    return judged
 
 
 def only_evidence(judged: Judged) -> tuple[str, dict[str, object]]:
@@ -143,6 +148,27 @@ def test_agreement_needs_an_end_to_be_violated() -> None:
     assert judge(text.format("end"))["agreement"].verdict == "violated"
     assert judge(text.format("receive a g"))["agreement"].verdict == "inconclusive"
     assert judge(text.format("crash"))["agreement"].verdict == "ok"
+
+
+def test_agreement_is_open_while_nobody_who_delivered_has_an_end() -> None:
+    found = judge("group g: p,q\np: send a g; deliver a g\nq: end")
+    assert found["agreement"].verdict == "inconclusive"
+    assert found["agreement.uniform"].verdict == "violated"
+
+
+def test_a_message_from_outside_that_nobody_delivers_needs_the_end_of_its_sender() -> None:
+    text = "group g: q\np: send a g{}\nq: deliver b g from r; end"
+    assert judge(text.format("; end"))["validity"].verdict == "violated"
+    assert judge(text.format(""))["validity"].verdict == "inconclusive"
+
+
+def test_nothing_of_a_later_view_is_owed_before_that_view_is_installed() -> None:
+    text = "p: view 1 g p,q; view 2 g p,q; send a g; send b g; end\nq: view 1 g p,q; {}; {}; end"
+    late = judge(text.format("deliver b g", "view 2 g p,q"))
+    assert late["fifo.group"].verdict == "ok"
+    assert late["sending_view"].verdict == "violated"
+    in_time = judge(text.format("view 2 g p,q", "deliver b g"))
+    assert in_time["fifo.group"].verdict == "violated"
 
 
 def test_vsync_tells_the_difference_between_two_sets() -> None:
