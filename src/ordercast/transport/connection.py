@@ -20,6 +20,9 @@ from ordercast.wire.frame import Splitter
 from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening
 
 
+LARGE_FRAME = 4096  # bytes, on average, from which on handing frames over one by one is cheaper
+
+
 class Connection(asyncio.Protocol):
     """One peer. Made by `listen` and `connect` of `ordercast.transport.tcp`."""
 
@@ -79,9 +82,12 @@ class Connection(asyncio.Protocol):
         counters.writes += 1
         counters.frames_out += len(queue)
         counters.bytes_out += self._queued_bytes
+        if self._queued_bytes >= LARGE_FRAME * len(queue):
+            self._transport.writelines(queue)  # large frames are not copied together
+        else:
+            self._transport.write(b"".join(queue))
         self._queue = []
         self._queued_bytes = 0
-        self._transport.write(queue[0] if len(queue) == 1 else b"".join(queue))
         if self._transport.get_write_buffer_size() > self.limits.max_buffered:
             self.abort(f"the peer does not read: more than {self.limits.max_buffered} bytes wait")
 
