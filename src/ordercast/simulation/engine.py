@@ -8,7 +8,7 @@ number, so a run is the same in every interpreter.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Protocol
 
@@ -88,9 +88,7 @@ class Simulation:
         self.record = self.log.records.append
         self.now = 0
         self.news = 0  # when an application last said or was handed something
-        self.steps: list[Callable[[Iterable[Event]], Output] | None] = [
-            machine.step for machine in machines
-        ]  # the one door of each process; None once it has crashed
+        self.alive: list[Machine | None] = list(machines)  # None once the process has crashed
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
         self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # by its own views
         self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say
@@ -142,15 +140,15 @@ class Simulation:
 
     def finish(self) -> None:
         """The run is over and drained: every log that is left is complete."""
-        for p, step in enumerate(self.steps):
-            if step is not None:
+        for p, machine in enumerate(self.alive):
+            if machine is not None:
                 self.record((p, self.now, Ended("end")))
 
     # -- what scripts do ------------------------------------------------------------------------
 
     def say(self, p: ProcessId, groups: Iterable[GroupId]) -> None:
         """The application at p multicasts one message to each of these groups, in this order."""
-        if self.steps[p] is not None:
+        if self.alive[p] is not None:
             self.intents.extend((g, 0) for g in groups)
             self._speak(p)
         else:
@@ -158,10 +156,10 @@ class Simulation:
 
     def hand(self, p: ProcessId, events: Sequence[Event]) -> None:
         """Hand events to the machine at p, and carry out everything that follows at once."""
-        step = self.steps[p]
-        if step is not None:
+        machine = self.alive[p]
+        if machine is not None:
             self.events += len(events)
-            self._carry_out(p, step(events))
+            self._carry_out(p, machine.step(events))
             if self.intents:
                 self._speak(p)
 
@@ -175,16 +173,16 @@ class Simulation:
     def tell_leader(self, change: Change) -> None:
         """The leader of a group learns that somebody came or went."""
         leader = self.rosters[change.group].leader
-        if self.steps[leader] is None:
+        if self.alive[leader] is None:
             self.untold += 1
         else:
             self.hand(leader, (change,))
 
     def crash(self, p: ProcessId, lose: float = 0.0) -> None:
         """p stops for good; each of its packets under way is lost with probability `lose`."""
-        if self.steps[p] is None:
+        if self.alive[p] is None:
             return
-        self.steps[p] = None
+        self.alive[p] = None
         self.timers.stop(p)
         self.record((p, self.now, Ended("crash")))
         if lose:
@@ -198,7 +196,7 @@ class Simulation:
         """Change the view of g in one instant: survivors share what is unstable, then install."""
         roster = self.rosters[g]
         assert roster.view is not None
-        takers = [p for p in dict.fromkeys((*members, leader)) if self.steps[p] is not None]
+        takers = [p for p in dict.fromkeys((*members, leader)) if self.alive[p] is not None]
         survivors = [p for p in takers if self._seat(p, g).opened]
         union = {kept: None for p in survivors for kept in self.machines[p].unstable(g)}
         settled = Flush(g, tuple(sorted(union, key=lambda k: (k.origin, k.n, k.stamp))))
@@ -222,15 +220,15 @@ class Simulation:
 
     def _arrive(self, arrivals: list[Arrival]) -> None:
         # Most of a run is spent here; this is `hand` written out for one packet after the other.
-        steps, now = self.steps, self.now
+        alive, now = self.alive, self.now
         carry, hand_over, request = self.medium.carry, self._hand_over, self.timers.request
         missed = 0
         for p, batch in arrivals:
-            step = steps[p]
-            if step is None:
+            machine = alive[p]
+            if machine is None:
                 missed += 1
                 continue
-            out = step(batch)
+            out = machine.step(batch)
             if out.transmits:
                 carry(p, now, out.transmits)
             if out.deliveries:
@@ -251,7 +249,7 @@ class Simulation:
             self.hand(p, (Timer(group, name),))
 
     def _consume(self, p: ProcessId, g: GroupId) -> None:
-        if self.steps[p] is not None:
+        if self.alive[p] is not None:
             seat = self.seats[p][g]
             frames, seat.unconsumed = seat.unconsumed, 0
             self.consumptions += 1
@@ -259,7 +257,7 @@ class Simulation:
 
     def _exclude(self, g: GroupId, kept: Sequence[ProcessId]) -> None:
         for p, seats in enumerate(self.seats):
-            if g in seats and seats[g].opened and p not in kept and self.steps[p] is not None:
+            if g in seats and seats[g].opened and p not in kept and self.alive[p] is not None:
                 self.machines[p].close(g)
                 self.timers.cancel(p, g)
                 seats[g].opened = seats[g].in_view = False
@@ -344,8 +342,8 @@ class Simulation:
         What it says is handed over only after all deliveries of a step: the machine has made them
         all, so it may be past a view that the application has not seen yet.
         """
-        step = self.steps[p]
-        assert step is not None
+        machine = self.alive[p]
+        assert machine is not None
         while self.intents:
             g, depth = self.intents.popleft()
             seat = self._seat(p, g)
@@ -356,4 +354,5 @@ class Simulation:
             self.news = self.now
             self.record((p, self.now, Sent(g, seat.sent, self.size)))
             self.events += 1
-            self._carry_out(p, step((Multicast(g, pack(seat.sent, depth, self.size)),)))
+            message = Multicast(g, pack(seat.sent, depth, self.size))
+            self._carry_out(p, machine.step((message,)))
