@@ -21,7 +21,6 @@ async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
     members = list(site.memberships.values())
     drained = in_order and site.error is None and await _leave_all(site, stays, members)
     if drained:
-        await asyncio.sleep(2 * site.options.ack_delay_ms / 1000)  # the last acknowledgements
         await _let_consumer_finish(site)
     site.stop(GroupClosed("the node was closed"), raises=False)
     if site.recorder is not None:

@@ -3,7 +3,7 @@
 a newcomer        Apply ->              <- Admitted | Redirect | Refused
 to everybody      NodeUp, NodeDown      from the leader
 a pair of nodes   (Hello) ->            <- Welcome
-a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  Leave ->
+a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  Leave ->,  Left ->
 trouble           Lost -> (a member reports another),  Recall ->  <- Evicted
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply
@@ -135,6 +135,12 @@ class Leave(Control, frozen=True):
     gid: GroupId
 
 
+class Left(Control, frozen=True):
+    """I am out of the group, and have acknowledged everything up to my last view."""
+
+    gid: GroupId
+
+
 class Lost(Control, frozen=True):
     """My connection to that node broke."""
 
@@ -171,7 +177,7 @@ class StatusReply(Control, frozen=True):
 
 CONTROLS = (
     Apply, Redirect, Refused, Admitted, NodeUp, NodeDown, Welcome, Enter, Entered, NotEntered,
-    Prepared, Leave, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
+    Prepared, Leave, Left, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

@@ -21,6 +21,8 @@ from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
 from ordercast.wire.frame import Frame
 
+ACK_TIMER = "ack"  # how all protocols call the timer that delays an acknowledgement
+
 
 class Driver(Protocol):
     """Where the effects go."""
@@ -72,9 +74,15 @@ class Engine:
             for key in [key for key in self._timers if key[0] == g]:
                 self._timers.pop(key).cancel()
 
-    def is_open(self, g: GroupId) -> bool:
-        """Does this node take part in g?"""
-        return g in self._channels
+    def view_number(self, g: GroupId) -> int:
+        """Of the view in force."""
+        return self.stack.protocols[g].views[g].number
+
+    def acknowledge_now(self, g: GroupId) -> None:
+        """Send at once what would be acknowledged in a moment: this node is about to leave."""
+        if (g, ACK_TIMER) in self._timers:
+            self._timers[g, ACK_TIMER].cancel()
+            self._fire(g, ACK_TIMER)
 
     # -- events in --------------------------------------------------------------------------------
 

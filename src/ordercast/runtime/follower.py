@@ -26,6 +26,7 @@ from ordercast.runtime.control import (
     Goodbye,
     GroupEntry,
     Leave,
+    Left,
     Lost,
     NodeDown,
     NodeEntry,
@@ -85,6 +86,15 @@ class Follower:
     def leave(self, gid: GroupId) -> None:
         self._site.peers.tell(self.leader.pid, Leave(gid))
 
+    def left(self, gid: GroupId) -> None:
+        self._site.peers.tell(self.leader.pid, Left(gid))
+
+    def fail(self, error: BaseException) -> None:
+        """No answer will come any more."""
+        for answer in self._requests.values():
+            if not answer.done():
+                answer.set_exception(error)
+
     # -- messages of others -----------------------------------------------------------------------
 
     def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
@@ -139,10 +149,11 @@ class Follower:
     async def _connect_to(self, node: NodeEntry, timeout: float, reasons: dict[str, str]) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        while node.pid in self._site.directory.live:  # until the leader says that it is gone
+        site = self._site
+        while node.pid in site.directory.live and site.error is None:  # until it is said to be gone
             left = deadline - loop.time()
             try:
-                await self._site.peers.dial_node(node, max(left, 0.01))
+                await site.peers.dial_node(node, max(left, 0.01))
             except (OSError, PeerError) as reason:
                 if left <= 0:
                     reasons[node.address] = f"{node.identity}: {why_unreachable(reason)}"

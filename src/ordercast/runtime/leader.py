@@ -29,6 +29,7 @@ from ordercast.runtime.control import (
     Goodbye,
     GroupEntry,
     Leave,
+    Left,
     Lost,
     NodeDown,
     NodeEntry,
@@ -54,8 +55,7 @@ class LedGroup:
     def __init__(self, entry: GroupEntry) -> None:
         self.entry = entry
         self.members: set[ProcessId] = set()
-        self.left: set[ProcessId] = set()  # their last acknowledgement may be missing
-        self.changes = 0  # views asked for: the number of the newest
+        self.leaving: set[ProcessId] = set()  # their last acknowledgement may be missing
 
 
 class Leader:
@@ -86,6 +86,12 @@ class Leader:
     def leave(self, gid: GroupId) -> None:
         self._release(self._site.me.pid, gid)
 
+    def left(self, gid: GroupId) -> None:
+        self._groups[gid].leaving.discard(self._site.me.pid)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing of the leader's waits for others."""
+
     # -- messages of others -----------------------------------------------------------------------
 
     def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
@@ -99,6 +105,9 @@ class Leader:
             self._admit(pid, message.gid)
         elif isinstance(message, Leave):
             self._release(pid, message.gid)
+        elif isinstance(message, Left):
+            if message.gid in self._groups:
+                self._groups[message.gid].leaving.discard(pid)
         elif isinstance(message, Lost):
             if message.pid in self._site.directory.live:
                 who = self._site.directory.names[pid]
@@ -190,18 +199,16 @@ class Leader:
     def _first_view_without(self, pid: ProcessId) -> tuple[str, int]:
         for group in self._groups.values():
             if pid in group.members:
-                return group.entry.name, group.changes + 1
+                return group.entry.name, self._site.engine.view_number(group.entry.gid) + 1
         return "", 0
 
     def _remove(self, pid: ProcessId, reason: str, *, clean: bool) -> None:
         self._site.directory.remove(pid)
         for gid, group in self._groups.items():
-            # One that left cleanly may have gone before it acknowledged its last view.
-            if pid in group.members or (pid in group.left and not clean):
-                group.changes += 1
+            if pid in group.members or pid in group.leaving:
                 self._site.engine.step([Change(gid, dead=(pid,))])
             group.members.discard(pid)
-            group.left.discard(pid)
+            group.leaving.discard(pid)
         self._site.peers.tell_all(NodeDown(pid, reason, clean))
 
     # -- groups -----------------------------------------------------------------------------------
@@ -238,8 +245,7 @@ class Leader:
         if group is None or pid in group.members:
             raise PeerError(f"it cannot be prepared for group {gid}")
         group.members.add(pid)
-        group.left.discard(pid)
-        group.changes += 1
+        group.leaving.discard(pid)
         self._site.engine.step([Change(gid, joined=(pid,))])
 
     def _release(self, pid: ProcessId, gid: GroupId) -> None:
@@ -247,8 +253,7 @@ class Leader:
         if group is None or pid not in group.members:
             raise PeerError(f"it is not in group {gid}")
         group.members.discard(pid)
-        group.left.add(pid)
-        group.changes += 1
+        group.leaving.add(pid)
         self._site.engine.step([Change(gid, left=(pid,))])
 
     def groups(self) -> list[dict[str, object]]:

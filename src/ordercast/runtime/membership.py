@@ -47,7 +47,7 @@ class Membership:
         bodies: Bodies,
         first_message: int,
         is_consumer: Callable[[], bool],
-        wake: Callable[[], None],
+        taken: Callable[[Membership], None],
         multicast: Callable[[int, bytes], None],
     ) -> None:
         self.group = group
@@ -66,14 +66,14 @@ class Membership:
         self.consumed = 0  # frames taken by the application, not yet told to the stack
         self.pending_frames = 0  # delivered, not taken
         self.pending_bytes = 0  # ... and what they hold
-        self.leaving = False  # credit is given at once: nobody waits for this application
+        self.credited = False  # all that is pending counts as consumed
         loop = asyncio.get_running_loop()
         self.installed: asyncio.Future[None] = loop.create_future()  # the first view is here
         self.gone: asyncio.Future[None] = loop.create_future()  # the view without us is here
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
         self._max_message = options.max_message
         self._bodies = bodies
-        self._wake = wake
+        self._taken = taken
         self._multicast = multicast
 
     # -- sending ----------------------------------------------------------------------------------
@@ -154,9 +154,6 @@ class Membership:
         if delivery[1] == self.me:
             ordered = self.progress.ordered
             ordered.reach(ordered.value + 1)
-        if self.leaving:
-            self.consumed += 1
-            self._wake()
 
     def install(self, view: CoreView) -> None:
         """The stack installed a view."""
@@ -194,10 +191,9 @@ class Membership:
         _, sender, _, number, payload = item
         self.pending_frames -= 1
         self.pending_bytes -= size
-        if not self.leaving:
-            self.consumed += 1
-        self._wake()
+        self._count_as_consumed(1)
         first, bodies = unpack_messages(payload)
+        items = bodies if self._bodies.plain else [self._bodies.decode(raw) for raw in bodies]
         if self.recorder is not None:
             overhead = FIXED_SIZE + size - sum(map(len, bodies))
             identity = self.directory.identities[sender]
@@ -205,9 +201,13 @@ class Membership:
                 self.group.name, identity, first, len(bodies), number or -1, overhead, time_ns()
             )
         group, name = self.group.name, self.directory.names[sender]
-        if self._bodies.plain:
-            return [Message(group, name, body) for body in bodies]
-        return [Message(group, name, body) for body in map(self._bodies.decode, bodies)]
+        return [Message(group, name, item) for item in items]
+
+    def _count_as_consumed(self, frames: int) -> None:
+        if not self.credited:
+            if not self.consumed:
+                self._taken(self)
+            self.consumed += frames
 
     def _record_view(self, view: View) -> None:
         if self.recorder is not None:
@@ -223,11 +223,9 @@ class Membership:
     # -- the end ----------------------------------------------------------------------------------
 
     def give_credit_at_once(self) -> None:
-        """From now on others do not wait for this application."""
-        if not self.leaving:
-            self.leaving = True
-            self.consumed += self.pending_frames
-            self._wake()
+        """The group was left: others do not wait for what this application has not taken."""
+        self._count_as_consumed(self.pending_frames)
+        self.credited = True
 
     def close(self, reason: BaseException) -> None:
         """Nothing can be sent any more, and whoever waits is told why."""

@@ -132,10 +132,13 @@ class Node:
             run = f"{self._cluster}-{time.time_ns()}"
             only = None if self._members is None else frozenset(self._members)
             self._site.lead(self.name, run, only)
-            return
-        unreachable = await self._site.follow(self._seeds)
-        if unreachable:
-            raise JoinTimeout(unreachable, self._options.join_timeout)
+        else:
+            unreachable = await self._site.follow(self._seeds)
+            if self._site.error is not None:
+                raise self._site.error
+            if unreachable:
+                raise JoinTimeout(unreachable, self._options.join_timeout)
+        self._site.start_recording()
 
     async def __aenter__(self) -> Self:
         await self.start()

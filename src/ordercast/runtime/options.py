@@ -34,9 +34,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_groups: int = 65_536  # groups of one cluster, ever
     join_timeout: float = 10.0  # to find the cluster, and for the first view of a group
     close_timeout: float = 5.0  # for `aclose` and `leave` to drain and to say good-bye
-    ack_every: int = 16  # frames consumed before they are acknowledged ...
-    ack_delay_ms: int = 5  # ... or this long after the first
-    status_ms: int = 5  # marks are told after this when nothing carries them
+    ack_every: int = 8  # frames consumed before they are acknowledged ...
+    ack_delay_ms: int = 2  # ... or this long after the first
+    status_ms: int = 2  # marks are told after this when nothing carries them
     retry_ms: int = 5000  # what was not answered is repeated; TCP loses nothing by itself
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
 

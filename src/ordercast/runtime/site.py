@@ -69,6 +69,7 @@ class Site:
         self.error: BaseException | None = None  # why this node ended by itself
         self.in_cluster = False
         self._bodies = Bodies(options.codec)
+        self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[tuple[str, str], Outbox] = {}  # per domain: (order, protocol)
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
         self._own_inboxes: list[Inbox[Parcel]] = []  # of groups with a stream of their own
@@ -84,8 +85,9 @@ class Site:
     def lead(self, name: str, run: str, only: frozenset[str] | None) -> None:
         """This node is the cluster."""
         address = self.peers.hello.advertise
-        self._become(NodeEntry(LEADER_PID, name, 1, address), self._run or run)
-        self.role = Leader(self, self._run or run, only)
+        run = self._run or run
+        self._become(NodeEntry(LEADER_PID, name, 1, address), run)
+        self.role = Leader(self, run, only)
 
     async def follow(self, seeds: tuple[str, ...]) -> dict[str, str]:
         """Ask the seeds to let this node in; the reasons why some node cannot be reached."""
@@ -111,9 +113,14 @@ class Site:
         self.directory.add(me)
         self.peers.introduce_as(me.incarnation)
         self.engine = Engine(me.pid, self.options.for_stack(), self)
-        if self._trace is not None:
-            self.recorder = Recorder(self._trace, run=run, process=me.identity)
+        self._run = run
         self.in_cluster = True
+
+    def start_recording(self) -> None:
+        """Before the first group is joined."""
+        if self._trace is not None:
+            assert self._run is not None
+            self.recorder = Recorder(self._trace, run=self._run, process=self.me.identity)
 
     # -- groups -----------------------------------------------------------------------------------
 
@@ -121,7 +128,6 @@ class Site:
         """Get ready for packets of a group."""
         gid = group.gid
         if isinstance(self.role, Follower):
-            self.engine.close(gid)  # a former stay may linger
             self.engine.open(gid, PROTOCOLS[group.protocol])
         domain = (group.order, group.protocol)
         if domain not in self._outboxes:
@@ -138,7 +144,7 @@ class Site:
             bodies=self._bodies,
             first_message=self._first_message.get(group.name, 1),
             is_consumer=self.is_consumer,
-            wake=self.wake,
+            taken=self.taken,
             multicast=self.engine.multicast,
         )
         self.stays_begun = [stay for stay in self.stays_begun if stay.pending_frames]
@@ -151,18 +157,15 @@ class Site:
         return member
 
     def close_membership(self, member: Membership) -> None:
-        """The group was left. Its last acknowledgements may still have to go out."""
+        """The group was left: acknowledge all, so that nobody waits for this node any more."""
         gid = member.group.gid
-        if self.memberships.get(gid) is member:
-            self._first_message[member.group.name] = member.next_message
-            self._turn()
-            del self.memberships[gid]
-            if isinstance(self.role, Follower):
-                linger = 4 * self.options.ack_delay_ms / 1000
-                self._loop.call_later(linger, self._close_channel, gid)
-
-    def _close_channel(self, gid: GroupId) -> None:
-        if gid not in self.memberships:
+        member.give_credit_at_once()
+        self._turn()
+        self.engine.acknowledge_now(gid)
+        self.role.left(gid)
+        self._first_message[member.group.name] = member.next_message
+        del self.memberships[gid]
+        if isinstance(self.role, Follower):
             self.engine.close(gid)
 
     def neighbours(self, member: Membership) -> list[Membership]:
@@ -207,15 +210,21 @@ class Site:
     def _turn(self) -> None:
         self._turn_is_due = False
         self.seal_frames()
-        consumed: list[Event] = [
-            Consumed(gid, frames)
-            for gid, member in self.memberships.items()
-            if (frames := member.take_consumed())
-        ]
-        if consumed:
+        if self._takers:
+            takers, self._takers = self._takers, []
+            consumed: list[Event] = [
+                Consumed(member.group.gid, member.take_consumed())
+                for member in takers
+                if self.memberships.get(member.group.gid) is member
+            ]
             self.engine.step(consumed)
         if self.recorder is not None:
             self.recorder.flush()
+
+    def taken(self, member: Membership) -> None:
+        """The application took a frame of this group, the first in this turn."""
+        self._takers.append(member)
+        self.wake()
 
     def seal_frames(self) -> None:
         """Send all open frames."""
@@ -299,6 +308,8 @@ class Site:
         """This node is out. The streams yield what is in order already, then raise."""
         if self.error is None:
             self.error = error
+            if self.in_cluster:
+                self.role.fail(error)
             self.stop(error)
             self.peers.close(str(error), goodbye=False)
 

@@ -78,24 +78,28 @@ class Stays:
                 )
 
     async def leave(self, member: Membership) -> None:
-        """Let what was sent be ordered, then be out of the next view."""
+        """Let what was sent be ordered, then be out of the next view. Goes on if cancelled."""
         member.check_open()
         member.outbox.seal()
         member.close_for_senders()
-        member.give_credit_at_once()
+        leaving = asyncio.ensure_future(self._leave(member))
+        leaving.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.shield(leaving)
+
+    async def _leave(self, member: Membership) -> None:
         await member.progress.ordered.wait_for(member.frames_sent)
         self._site.role.leave(member.group.gid)
         await asyncio.shield(member.gone)
         self._finish(member)
 
     def _finish(self, member: Membership) -> None:
-        self._site.close_membership(member)
+        if self._site.error is None:
+            self._site.close_membership(member)
         member.close(GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
         member.close_for_senders()
-        member.give_credit_at_once()
         if self._site.error is None:
             self._site.role.leave(member.group.gid)
             member.gone.add_done_callback(lambda _: self._finish(member))
