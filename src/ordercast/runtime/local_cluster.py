@@ -40,9 +40,14 @@ class LocalCluster:
         protocol: str | None = None,
         group: str = "main",
         trace: str | Path | None = None,
+        consume: bool = True,
         **options: Any,
     ) -> None:
-        """With an `order` or a `protocol` all members join `group`. Options as for `Node`."""
+        """With an `order` or a `protocol` all members join `group`. Options as for `Node`.
+
+        Processes read and count their streams by themselves, unless `consume=False`: then a
+        workload does. In one process whoever uses the cluster reads.
+        """
         if n < 1:
             raise ValueError(f"a cluster of {n} members; at least 1 is needed")
         self.names = tuple(f"p{number}" for number in range(1, n + 1))
@@ -53,6 +58,7 @@ class LocalCluster:
         self.leader: Node | WorkerProcess | None = None  # the sequencer, or the first member
         self.group = group
         self._sequencer = sequencer
+        self._consume = consume
         self._join = {"order": order, "protocol": protocol}
         self._options = options
         if trace is not None:
@@ -130,7 +136,7 @@ class LocalCluster:
             return node
         worker = WorkerProcess(name)
         try:
-            await worker.start(**place, **self._options)
+            await worker.start(consume=self._consume, **place, **self._options)
         except BaseException:
             await worker.kill()
             raise
