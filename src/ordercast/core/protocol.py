@@ -83,6 +83,7 @@ class OrderingProtocol(PlainState, ABC):
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
         self.member_of: set[GroupId] = set()  # groups this process may send to
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
+        self.left_in = 0  # views up to this number belong to a former stay of this process
         self.out = Output()
 
     # -- the one door ---------------------------------------------------------------------------

@@ -209,6 +209,8 @@ class LedMembership(PlainState):
 
     def _on_install(self, out: Output, src: ProcessId, install: Install) -> None:
         if self.view is None:
+            if install.number <= self.protocol.left_in:  # a repeat from a former stay
+                return
             self.attempt = install.attempt  # a newcomer was not asked
         elif install.attempt != self.attempt or install.number != self.view.number + 1:
             return

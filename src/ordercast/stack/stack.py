@@ -47,6 +47,7 @@ class Stack(PlainState):
         self.queued: dict[GroupId, list[Multicast]] = {}  # multicasts while a flush runs
         self.linked: set[GroupId] = set()  # groups that need links on this network
         self.links: dict[ProcessId, Link] = {}
+        self.left_in: dict[GroupId, int] = {}  # the last view of each group that was closed
         self.running: set[str] = set()  # timers of the links
         self.out = Output()
 
@@ -55,6 +56,7 @@ class Stack(PlainState):
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
         machine = protocol(self.me, self.options)
         machine.out = self.out
+        machine.left_in = self.left_in.get(g, 0)
         self.protocols[g] = machine
         if not protocol.declaration.sequenced:
             self.memberships[g] = LedMembership(self.me, g, machine)
@@ -62,8 +64,10 @@ class Stack(PlainState):
             self.linked.add(g)
 
     def close(self, g: GroupId) -> None:
-        """Forget group g. Packets that still come for it are dropped."""
-        self.protocols.pop(g, None)
+        """Forget group g but for its last view. Packets that still come for it are dropped."""
+        protocol = self.protocols.pop(g, None)
+        if protocol is not None and g in protocol.views:
+            self.left_in[g] = protocol.views[g].number
         self.memberships.pop(g, None)
         self.queued.pop(g, None)
         self.linked.discard(g)
@@ -117,14 +121,21 @@ class Stack(PlainState):
         protocol = self.protocols.get(packet.group)
         if protocol is None:
             return
-        if header in MEMBERSHIP_HEADERS and packet.group in self.memberships:
-            self._receive_membership(packet)
+        membership = self.memberships.get(packet.group)
+        if membership is None:
+            protocol.handle(packet)
+        elif header in MEMBERSHIP_HEADERS:
+            self._receive_membership(membership, packet)
+        elif membership.blocked and packet.era <= protocol.era.get(packet.group, 0):
+            # p dies; q reports what it has; a last packet of p comes to q alone. Delivered now,
+            # nobody else would ever get it. What the living sent is in their reports.
+            protocol.note("drop", packet.group, packet.src, 0, "after the report")
         else:
             protocol.handle(packet)
 
-    def _receive_membership(self, packet: Receive) -> None:
+    def _receive_membership(self, membership: LedMembership, packet: Receive) -> None:
         try:
-            self.memberships[packet.group].receive(self.out, packet)
+            membership.receive(self.out, packet)
         except PeerError as fault:
             self.out.faults.append((packet.src, str(fault)))
         self._release(packet.group)
@@ -190,7 +201,16 @@ class Stack(PlainState):
                     self.out.notes.append(("retransmit", packet[0], self.me, 0, f"to {p}"))
 
     def _has_peer(self, p: ProcessId) -> bool:
-        return any(p in protocol.peers.get(g, ()) for g, protocol in self.protocols.items())
+        return any(p in self._peers(g) for g in self.protocols)
+
+    def _peers(self, g: GroupId) -> Iterable[ProcessId]:
+        membership = self.memberships.get(g)
+        if membership is None:
+            return self.protocols[g].peers.get(g, ())
+        view = membership.view  # a leader that is no member does not tell its protocol
+        if view is None or self.me not in (*view.members, view.leader):
+            return ()
+        return (*view.members, view.leader)
 
     # -- plain state ------------------------------------------------------------------------------
 
