@@ -94,12 +94,27 @@ class Numbering(PlainState):
         """p consumed all numbers up to R; True if that made something stable."""
         if R > self.N:
             raise PeerError(f"number {R} is acknowledged, but only {self.N} were given")
-        self.joining.pop(p, None)
+        if R >= self.joining.get(p, 0):  # a late word of a former stay tells nothing of this one
+            self.joining.pop(p, None)
         rose = self.acks.raise_to(p, R)
         if p in self.leaving and self.leaving[p] <= R:
             del self.leaving[p]
             rose = self.acks.forget(p) or rose
         return rose
+
+    def admit(self, p: ProcessId) -> None:
+        """p comes in with the next entry, perhaps not for the first time."""
+        self.acks.admit(p, self.N)
+        self.joining[p] = self.N + 1
+        self.leaving.pop(p, None)  # its word on the last view of a former stay may be lost
+        self.ahead.pop(p, None)
+        if p in self.last:  # what is still under way from a former stay counts as a repeat
+            self.last[p] += self.limit
+
+    def dismiss(self, p: ProcessId) -> None:
+        """The next entry is the last for p; it is waited for until it has that one."""
+        self.leaving[p] = self.N + 1
+        self.last.setdefault(p, 0)  # it was here: see `admit`
 
     def forget(self, p: ProcessId) -> None:
         """p is dead: nothing more is expected of it, and its waiting frames are void."""

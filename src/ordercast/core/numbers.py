@@ -56,10 +56,9 @@ class SlowestMark(PlainState):
         return self.slowest == 0 and self._settle()
 
     def admit(self, p: ProcessId, mark: int) -> None:
-        """A member comes in, standing at `mark`."""
+        """A member comes in, standing at `mark`; one that is known stands there from now on."""
         self.marks[p] = mark
-        if mark <= self.lowest or len(self.marks) == 1:
-            self._settle()
+        self._settle()
 
     def forget(self, p: ProcessId) -> bool:
         """A member is gone; True if the lowest mark rose because of it."""

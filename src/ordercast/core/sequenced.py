@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -221,7 +221,7 @@ class SequencedProtocol(OrderingProtocol):
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         for _ in range(frames):
-            self.taken = self.handed.popleft()
+            self.taken = max(self.taken, self.handed.popleft())
         if not self.handed:
             self.taken = self.R
         if self.taken > self.acked:
@@ -363,16 +363,18 @@ class SequencedProtocol(OrderingProtocol):
         assert book is not None, "a change of members goes to the sequencer"
         stay = tuple(p for p in now.members if p not in (*change.left, *change.dead))
         joined = tuple(p for p in change.joined if p not in stay)
+        for p in joined:
+            book.admit(p)
         last = tuple(sorted(book.last.items()))
         N = book.N + 1
         entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
-        for p in joined:
-            book.acks.admit(p, book.N)
-            book.joining[p] = N
         if self.me in joined:
             self._start_after(N - 1)
+            self._take_up_frames(last)
             self.member_of.add(g)
-        book.leaving.update({p: N for p in change.left if p in now.members})
+        for p in change.left:
+            if p in now.members:
+                book.dismiss(p)
         for p in change.dead:
             book.forget(p)
         if g in self.member_of:
@@ -384,14 +386,16 @@ class SequencedProtocol(OrderingProtocol):
 
     def _keep_if_early(self, packet: Receive) -> None:
         # A joiner starts at exactly the entry that admits it. Starting at the first number seen
-        # would hide a lost prefix.
+        # would hide a lost prefix. A repeat of the entry that began a former stay is void.
         g, header = packet.group, packet.header
         if g in self.views or not isinstance(header, ViewEntry) or self.me not in header.joined:
             super()._keep_if_early(packet)
             return
+        if header.number <= self.left_in:
+            self.note("drop", g, packet.src, 0, "former stay")
+            return
         self._start_after(header.N)
-        self.done.update(header.last)
-        self.S = self.S_first = self.done.get(self.me, 0)
+        self._take_up_frames(header.last)
         self.install(View(g, header.number, header.members, packet.src, packet.era, header.N))
         self._acknowledge(g)
 
@@ -399,6 +403,12 @@ class SequencedProtocol(OrderingProtocol):
         """The next number expected here is the one after this."""
         self.R = self.top = self.stable = self.taken = self.acked = number
         self.arrived, self.kept = {}, {}
+        self.handed = deque(0 for _ in self.handed)  # of what was before: nobody waits for it
+
+    def _take_up_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
+        """Of every origin, the frame that was numbered last; our own go on from there."""
+        self.done.update(last)
+        self.S = self.S_first = self.done.get(self.me, 0)
 
     def on_view(self, view: View) -> None:
         """A numbered view is an entry among others. One without a number begins a new era."""
@@ -416,7 +426,6 @@ class SequencedProtocol(OrderingProtocol):
         if self.own:
             self.out.stable.append((g, self.own[-1][1] - self.S_first))
             self.own.clear()
-        self.handed = deque(0 for _ in self.handed)
         self.running.clear()
         leads = self.me == view.leader
         limit = self.options.max_held
