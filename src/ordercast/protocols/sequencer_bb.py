@@ -96,8 +96,18 @@ class SequencerBB(SequencedProtocol):
             self.place(g, order.N, order.stable, Numbered(p, body.n, m))
         elif body.n > self.done.get(p, 0):
             if len(self.bodies) >= self.options.max_held:
-                raise PeerError(f"more than {self.options.max_held} bodies without an order")
+                self._drop_stale_bodies(g)
             self.bodies[p, body.n] = m
+
+    def _drop_stale_bodies(self, g: GroupId) -> None:
+        # A body that comes after its entry was fetched, or whose sender left, gets no order here.
+        self.bodies = {
+            (p, n): m
+            for (p, n), m in self.bodies.items()
+            if n > self.done.get(p, 0) and p in self.peers[g]
+        }
+        if len(self.bodies) >= self.options.max_held:
+            raise PeerError(f"more than {self.options.max_held} bodies without an order")
 
     # <"order", id, S>
     @on(Order)
