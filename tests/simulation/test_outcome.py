@@ -10,6 +10,7 @@ import pytest
 
 from ordercast.errors import ConfigError
 from ordercast.simulation import (
+    Constant,
     Crash,
     Exponential,
     FlushTo,
@@ -21,6 +22,7 @@ from ordercast.simulation import (
     SimulationConfig,
     Uniform,
     Workload,
+    one_sender,
     overlapping_groups,
     simulate,
 )
@@ -73,6 +75,19 @@ def test_a_trace_names_processes_groups_and_messages_and_says_what_was_promised(
         assert [event.index for event in log] == list(range(1, len(log) + 1))
         assert log[-1].kind == "end"
         assert [event.time for event in log] == sorted(event.time or 0 for event in log)
+
+
+def test_figures_show_what_was_held_back() -> None:
+    def figures(delay: Any) -> tuple[int, int]:
+        config = SimulationConfig(
+            protocol="fifo", messages=100, workload=one_sender(0, every_us=100), delay=delay
+        )
+        statistics = simulate(config).statistics
+        return statistics.held_back, statistics.most_held_back
+
+    assert figures(Constant(1000)) == (0, 0)
+    held_back, most = figures(Uniform(10, 2000))
+    assert held_back > 100 and 1 < most < 100
 
 
 def test_a_run_that_hits_a_limit_says_which_and_leaves_its_logs_cut() -> None:

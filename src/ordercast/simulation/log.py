@@ -66,9 +66,13 @@ class TraceLog:
             for row in rows:
                 yield p, tick, row
 
-    def deliveries(self) -> int:
-        """How many messages were delivered."""
-        return sum(type(row) is tuple for _, _, row in self.rows())
+    def deliveries_per_step(self) -> list[int]:
+        """How many messages each step delivered, where it delivered any.
+
+        All but one of them had waited for the one that this step brought.
+        """
+        counts = (sum(type(row) is tuple for row in rows) for _, _, *rows in self.records)
+        return [count for count in counts if count]
 
 
 def process_name(p: ProcessId) -> str:

@@ -31,7 +31,8 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     timers: int  # that fired
     consumptions: int
     retransmissions: int  # as machines noted them
-    holds: int  # frames that came too early, as machines noted them
+    held_back: int  # messages that waited for another, by links or protocol
+    most_held_back: int  # ... that one arrival released
     untold: int  # changes that found the leader dead
     faults: int  # packets by which a peer broke the protocol: 0, or a machine is wrong
 

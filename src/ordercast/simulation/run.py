@@ -103,11 +103,12 @@ def outcome(config: SimulationConfig, simulation: Simulation, ended: EndReason) 
 
 def _statistics(simulation: Simulation) -> Statistics:
     medium = simulation.medium
+    delivered = simulation.log.deliveries_per_step()
     return Statistics(
         events=simulation.events,
         simulated_ms=simulation.now / TICKS_PER_MS,
         multicasts=sum(seat.sent for seats in simulation.seats for seat in seats.values()),
-        deliveries=simulation.log.deliveries(),
+        deliveries=sum(delivered),
         unsent=simulation.unsent(),
         packets=medium.packets_sent,
         payload_bytes=medium.payload_bytes,
@@ -118,7 +119,8 @@ def _statistics(simulation: Simulation) -> Statistics:
         timers=simulation.timers_fired,
         consumptions=simulation.consumptions,
         retransmissions=simulation.notes["retransmit"],
-        holds=simulation.notes["hold"],
+        held_back=sum(delivered) - len(delivered),
+        most_held_back=max(delivered, default=1) - 1,
         untold=simulation.untold,
         faults=simulation.faults,
     )
