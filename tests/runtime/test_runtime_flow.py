@@ -183,3 +183,38 @@ async def test_room_granted_to_a_cancelled_task_is_given_back() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert window.free == 10
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("sequencer", [True, False])
+async def test_a_member_that_left_without_reading_holds_no_window_closed(
+    ordercast_cluster, protocol: str, sequencer: bool
+) -> None:
+    options = {"protocol": protocol, "sequencer": sequencer, **SMALLEST}
+    async with ordercast_cluster(2, **options) as cluster:
+        leaver, stayer = cluster.groups  # without a sequencer of its own the leaver also leads
+        reading = asyncio.ensure_future(read_all(cluster.nodes[1], 20))
+
+        async def send() -> None:
+            for number in range(20):
+                await stayer.multicast(b"%d" % number)
+
+        sending = asyncio.ensure_future(send())
+        await asyncio.sleep(0.03)
+        assert not sending.done()
+        await leaver.leave()
+        await sending
+        assert await reading == [b"%d" % number for number in range(20)]
+
+
+async def test_a_leave_that_is_cancelled_goes_on_and_the_group_can_be_joined_again(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        leaving = asyncio.ensure_future(cluster.groups[0].leave())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        while cluster.nodes[0].stats()["groups"]:
+            await asyncio.sleep(0.001)
+        group = await cluster.nodes[0].join("main", order="total")
+        assert group.members == ("p2", "p1")

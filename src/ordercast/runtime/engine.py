@@ -21,8 +21,6 @@ from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
 from ordercast.wire.frame import Frame
 
-ACK_TIMER = "ack"  # how all protocols call the timer that delays an acknowledgement
-
 
 class Driver(Protocol):
     """Where the effects go."""
@@ -77,12 +75,6 @@ class Engine:
     def view_number(self, g: GroupId) -> int:
         """Of the view in force."""
         return self.stack.protocols[g].views[g].number
-
-    def acknowledge_now(self, g: GroupId) -> None:
-        """Send at once what would be acknowledged in a moment: this node is about to leave."""
-        if (g, ACK_TIMER) in self._timers:
-            self._timers[g, ACK_TIMER].cancel()
-            self._fire(g, ACK_TIMER)
 
     # -- events in --------------------------------------------------------------------------------
 

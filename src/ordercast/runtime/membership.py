@@ -66,7 +66,6 @@ class Membership:
         self.consumed = 0  # frames taken by the application, not yet told to the stack
         self.pending_frames = 0  # delivered, not taken
         self.pending_bytes = 0  # ... and what they hold
-        self.credited = False  # all that is pending counts as consumed
         loop = asyncio.get_running_loop()
         self.installed: asyncio.Future[None] = loop.create_future()  # the first view is here
         self.gone: asyncio.Future[None] = loop.create_future()  # the view without us is here
@@ -191,7 +190,9 @@ class Membership:
         _, sender, _, number, payload = item
         self.pending_frames -= 1
         self.pending_bytes -= size
-        self._count_as_consumed(1)
+        if not self.consumed:
+            self._taken(self)
+        self.consumed += 1
         first, bodies = unpack_messages(payload)
         items = bodies if self._bodies.plain else [self._bodies.decode(raw) for raw in bodies]
         if self.recorder is not None:
@@ -202,12 +203,6 @@ class Membership:
             )
         group, name = self.group.name, self.directory.names[sender]
         return [Message(group, name, item) for item in items]
-
-    def _count_as_consumed(self, frames: int) -> None:
-        if not self.credited:
-            if not self.consumed:
-                self._taken(self)
-            self.consumed += frames
 
     def _record_view(self, view: View) -> None:
         if self.recorder is not None:
@@ -221,11 +216,6 @@ class Membership:
         return consumed
 
     # -- the end ----------------------------------------------------------------------------------
-
-    def give_credit_at_once(self) -> None:
-        """The group was left: others do not wait for what this application has not taken."""
-        self._count_as_consumed(self.pending_frames)
-        self.credited = True
 
     def close(self, reason: BaseException) -> None:
         """Nothing can be sent any more, and whoever waits is told why."""

@@ -157,11 +157,8 @@ class Site:
         return member
 
     def close_membership(self, member: Membership) -> None:
-        """The group was left: acknowledge all, so that nobody waits for this node any more."""
+        """The group was left. With its last view the stack has acknowledged everything."""
         gid = member.group.gid
-        member.give_credit_at_once()
-        self._turn()
-        self.engine.acknowledge_now(gid)
         self.role.left(gid)
         self._first_message[member.group.name] = member.next_message
         del self.memberships[gid]
