@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 GUARD_SECONDS = 120
 
@@ -27,3 +32,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), GUARD_SECONDS))
     return True
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests that carry `xdist_group("spark")`."""
+    from ordercast.pipeline.session import local_session  # only tests that use it pay for it
+
+    session = local_session("local[2]", app_name="tests")
+    yield session
+    session.stop()
