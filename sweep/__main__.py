@@ -1,0 +1,119 @@
+"""python -m sweep: many seeds, on all cores, resumable. `--seed` replays one run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from multiprocessing import get_context
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation import simulate
+from sweep.arenas import ARENAS
+from sweep.ledger import Ledger, load, save
+from sweep.trial import Failure, failures
+
+BLOCK = 20  # seeds that one task judges
+LEDGER = Path("out/sweep/ledger.json")
+
+Task = tuple[str, str, int, int]  # protocol, arena, first seed, seeds
+
+console = Console(highlight=False)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m sweep", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=300, help="per protocol and arena")
+    parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
+    parser.add_argument("--arena", nargs="+", choices=list(ARENAS), default=list(ARENAS))
+    parser.add_argument("--seed", type=int, help="run only this seed and print the trace")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Exit code 1 if anything failed."""
+    wanted = arguments()
+    pairs = [(protocol, arena) for protocol in wanted.protocol for arena in wanted.arena]
+    if wanted.seed is not None:
+        found = [failure for p, a in pairs for failure in replay(p, a, wanted.seed)]
+    else:
+        ledger = load(LEDGER)
+        sweep(ledger, tasks(ledger, pairs, wanted.seeds), wanted.jobs)
+        tell(ledger, pairs)
+        found = [
+            failure for failure in ledger.failures if (failure.protocol, failure.arena) in pairs
+        ]
+    for failure in found:
+        console.print(str(failure), style="red", markup=False, soft_wrap=True)
+    return 1 if found else 0
+
+
+def tasks(ledger: Ledger, pairs: Iterable[tuple[str, str]], seeds: int) -> list[Task]:
+    """What is left to do: early seeds of every pair before late seeds of any."""
+    left: list[Task] = []
+    for protocol, arena in pairs:
+        done = ledger.done.get(f"{protocol}/{arena}", 0)
+        left += [
+            (protocol, arena, first, min(BLOCK, seeds - first))
+            for first in range(done, seeds, BLOCK)
+        ]
+    return sorted(left, key=lambda task: task[2])
+
+
+def judge_block(task: Task) -> tuple[Task, list[Failure]]:
+    """In a worker: all seeds of one task."""
+    protocol, arena, first, seeds = task
+    block = range(first, first + seeds)
+    return task, [failure for seed in block for failure in failures(protocol, arena, seed)]
+
+
+def sweep(ledger: Ledger, left: list[Task], jobs: int) -> None:
+    """Work off the tasks, and write down every one that is done."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress, get_context("fork").Pool(jobs) as pool:
+        bar = progress.add_task("runs", total=sum(task[3] for task in left))
+        for task, found in pool.imap(judge_block, left):  # in order: what is done has no holes
+            protocol, arena, first, seeds = task
+            ledger.done[f"{protocol}/{arena}"] = first + seeds
+            ledger.failures += found
+            save(LEDGER, ledger)
+            progress.advance(bar, seeds)
+            if found:
+                console.print(str(found[0]), style="red", markup=False, soft_wrap=True)
+
+
+def tell(ledger: Ledger, pairs: Iterable[tuple[str, str]]) -> None:
+    """The counts, one line per protocol."""
+    runs: dict[str, int] = {}
+    for protocol, arena in pairs:
+        runs[protocol] = runs.get(protocol, 0) + ledger.done.get(f"{protocol}/{arena}", 0)
+    for protocol, count in runs.items():
+        bad = {(f.arena, f.seed) for f in ledger.failures if f.protocol == protocol}
+        console.print(f"{protocol:14} {count:8,} runs judged, {len(bad)} failed")
+
+
+def replay(protocol: str, arena: str, seed: int) -> list[Failure]:
+    """Run one seed again; print its trace and what is wrong with it."""
+    outcome = simulate(ARENAS[arena].config(PROTOCOLS[protocol], seed))
+    for event in outcome.events():
+        said = event.message or (f"{event.group} {event.view}" if event.view is not None else "")
+        console.print(
+            f"{(event.time or 0) / 1e6:9.2f} ms  {event.process or '':6} {event.kind:8} {said}",
+            markup=False,
+        )
+    console.print(f"ended: {outcome.ended}")
+    return failures(protocol, arena, seed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
