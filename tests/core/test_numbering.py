@@ -1,0 +1,141 @@
+"""The sequencer's book."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ordercast.core.numbering import Numbered, Numbering
+from ordercast.errors import PeerError
+
+
+def book(*members: int, limit: int = 100) -> Numbering:
+    return Numbering(members, 0, {}, limit)
+
+
+def enter(book: Numbering, origin: int, n: int) -> list[int]:
+    return [book.enter(frame) for frame in book.in_order(origin, n, str(n).encode())]
+
+
+@given(st.permutations(range(1, 9)), st.lists(st.integers(1, 8)))
+def test_a_senders_frames_are_numbered_in_the_order_in_which_it_sent_them(
+    order: list[int], repeats: list[int]
+) -> None:
+    made = book(1, 2)
+    for n in order + repeats:
+        enter(made, 1, n)
+    assert [made.history[N].n for N in range(1, 9)] == list(range(1, 9))
+    assert made.N == 8
+    assert made.ahead == {1: {}} or not made.ahead
+
+
+def test_a_frame_waits_only_for_its_own_senders_frames() -> None:
+    made = book(1, 2)
+    assert enter(made, 1, 2) == []
+    assert enter(made, 2, 1) == [1]
+    assert enter(made, 1, 1) == [2, 3]
+
+
+def test_a_repeat_gets_no_second_number_and_its_first_one_is_known() -> None:
+    made = book(1)
+    enter(made, 1, 1)
+    assert enter(made, 1, 1) == []
+    assert made.number_of[1, 1] == 1
+
+
+def test_more_frames_without_a_predecessor_than_the_limit_are_the_senders_fault() -> None:
+    made = book(1, limit=2)
+    enter(made, 1, 3)
+    enter(made, 1, 4)
+    with pytest.raises(PeerError, match="more than 2 frames"):
+        enter(made, 1, 5)
+    assert enter(made, 1, 1) == [1]
+    assert enter(made, 1, 2) == [2, 3, 4]
+
+
+def test_an_entry_is_forgotten_when_everybody_has_consumed_it_not_before() -> None:
+    made = book(1, 2)
+    for n in (1, 2, 3):
+        enter(made, 1, n)
+    assert not made.acknowledged(1, 3)
+    made.prune()
+    assert list(made.history) == [1, 2, 3]
+    assert made.acknowledged(2, 2)
+    made.prune()
+    assert list(made.history) == [3]
+    assert list(made.number_of) == [(1, 3)]
+
+
+def test_acknowledging_what_was_not_numbered_is_a_fault_and_changes_nothing() -> None:
+    made = book(1)
+    before = made.fingerprint()
+    with pytest.raises(PeerError, match="only 0 were given"):
+        made.acknowledged(1, 1)
+    assert made.fingerprint() == before
+
+
+def test_a_leaver_is_waited_for_until_it_has_its_last_view() -> None:
+    made = book(1, 2)
+    made.dismiss(2)
+    made.enter(Numbered(-1, 2, b""))
+    enter(made, 1, 1)
+    made.acknowledged(1, 2)
+    assert made.stable == 0
+    assert made.acknowledged(2, 1)
+    assert (made.stable, made.leaving) == (2, {})
+
+
+def test_the_dead_are_not_waited_for_and_their_waiting_frames_are_void() -> None:
+    made = book(1, 2)
+    enter(made, 1, 1)
+    enter(made, 2, 5)
+    made.acknowledged(1, 1)
+    made.forget(2)
+    assert made.stable == 1
+    assert made.ahead == {}
+
+
+def test_a_joiner_is_waited_for_from_the_entry_that_admits_it() -> None:
+    made = book(1)
+    enter(made, 1, 1)
+    made.acknowledged(1, 1)
+    made.admit(2)
+    N = made.enter(Numbered(-1, 2, b""))
+    assert made.joining == {2: N}
+    made.acknowledged(1, N)
+    assert made.stable == N - 1
+    made.acknowledged(2, N)
+    assert (made.stable, made.joining) == (N, {})
+
+
+def test_a_frame_of_a_former_stay_gets_no_number_in_the_next_one() -> None:
+    made = book(1, 2)
+    enter(made, 2, 1)
+    enter(made, 2, 3)  # overtook 2
+    made.dismiss(2)
+    made.enter(Numbered(-1, 2, b""))
+    made.admit(2)
+    made.enter(Numbered(-1, 3, b""))
+    assert enter(made, 2, 2) == []  # late
+    assert enter(made, 2, 3) == []
+    first = made.last[2] + 1
+    assert enter(made, 2, first) == [made.N]
+
+
+def test_one_that_never_got_a_number_in_its_former_stay_is_remembered_too() -> None:
+    made = book(1, 2)
+    made.dismiss(2)
+    made.admit(2)
+    assert enter(made, 2, 1) == []
+
+
+def test_a_late_word_of_a_former_stay_does_not_count_for_the_next() -> None:
+    made = book(1, 2)
+    made.dismiss(2)
+    made.enter(Numbered(-1, 2, b""))  # 1
+    made.admit(2)  # before 2 said that it has its last view
+    made.enter(Numbered(-1, 3, b""))  # 2
+    made.acknowledged(2, 1)
+    assert made.joining == {2: 2}
+    assert 2 in made.acks.marks

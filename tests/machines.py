@@ -1,0 +1,167 @@
+"""Machines on a bench: the test carries every packet by hand and chooses what arrives when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from ordercast.core.events import Event, Multicast, Receive, Timer, View
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+
+G = 1  # the group of most tests
+
+
+class Machine(Protocol):
+    """A protocol alone, or a stack."""
+
+    def step(self, events: Iterable[Event]) -> Output: ...
+
+
+class Packet(NamedTuple):
+    """Under way to one process."""
+
+    dst: ProcessId
+    receive: Receive
+
+    @property
+    def src(self) -> ProcessId:
+        return self.receive.src
+
+    @property
+    def header(self) -> msgspec.Struct:
+        return self.receive.header
+
+
+class Bench:
+    """Machines, and the packets between them."""
+
+    def __init__(self, machines: dict[ProcessId, Machine]) -> None:
+        self.machines = machines
+        self.flight: list[Packet] = []  # in the order of sending
+        self.log: dict[ProcessId, list[View | tuple[ProcessId, bytes]]] = {p: [] for p in machines}
+        self.stable: dict[ProcessId, int] = dict.fromkeys(machines, 0)  # the last report
+        self.timers: dict[ProcessId, dict[tuple[int, str], int]] = {p: {} for p in machines}
+        self.faults: list[tuple[ProcessId, ProcessId, str]] = []  # (who says it, of whom, what)
+
+    # -- what the test does -----------------------------------------------------------------------
+
+    def step(self, p: ProcessId, *events: Event) -> Output:
+        """Hand events to p; its packets go under way."""
+        out = self.machines[p].step(events)
+        for to, group, era, header, payload in out.transmits:
+            packet = Receive(p, group, era, header, payload)
+            self.flight += [Packet(q, packet) for q in to]
+        for d in out.deliveries:
+            self.log[p].append(d if isinstance(d, View) else (d[1], d[4]))
+        for g, name, delay in out.timers:
+            self.timers[p].pop((g, name), None)
+            if delay >= 0:
+                self.timers[p][g, name] = delay
+        for _, n in out.stable:
+            self.stable[p] = n
+        self.faults += [(p, peer, reason) for peer, reason in out.faults]
+        return out
+
+    def view(self, *members: ProcessId, leader: ProcessId | None = None) -> None:
+        """Give the static view to all machines."""
+        view = View(G, 1, members, members[0] if leader is None else leader)
+        for p in self.machines:
+            self.step(p, view)
+
+    def say(self, p: ProcessId, *texts: str) -> None:
+        """The application at p multicasts, one step per message."""
+        for text in texts:
+            self.step(p, Multicast(G, text.encode()))
+
+    def find(
+        self,
+        src: ProcessId | None = None,
+        dst: ProcessId | None = None,
+        header: type | msgspec.Struct | None = None,
+        text: str | None = None,
+    ) -> list[Packet]:
+        """Packets under way that look like this."""
+        return [
+            packet
+            for packet in self.flight
+            if (src is None or packet.src == src)
+            and (dst is None or packet.dst == dst)
+            and (header is None or header in (packet.header, type(packet.header)))
+            and (text is None or packet.receive.payload == text.encode())
+        ]
+
+    def arrive(self, *packets: Packet) -> None:
+        """These arrive, in this order."""
+        for packet in packets:
+            self.flight.remove(packet)
+            self.step(packet.dst, packet.receive)
+
+    def bring(self, *args: object, **looks: object) -> None:
+        """All packets that look like this arrive, in the order of sending; there must be one."""
+        packets = self.find(*args, **looks)  # type: ignore[arg-type]
+        assert packets, f"nothing under way looks like {args} {looks}"
+        self.arrive(*packets)
+
+    def repeat(self, *packets: Packet) -> None:
+        """Copies of these arrive; the originals stay under way."""
+        for packet in packets:
+            self.step(packet.dst, packet.receive)
+
+    def lose(self, *args: object, **looks: object) -> None:
+        """All packets that look like this are lost; there must be one."""
+        packets = self.find(*args, **looks)  # type: ignore[arg-type]
+        assert packets, f"nothing under way looks like {args} {looks}"
+        for packet in packets:
+            self.flight.remove(packet)
+
+    def carry(self) -> None:
+        """Everything under way arrives, and what follows from it, in the order of sending."""
+        while self.flight:
+            self.arrive(self.flight[0])
+
+    def ring(self, p: ProcessId, name: str, group: int = G) -> None:
+        """A timer of p fires; it must be running."""
+        del self.timers[p][group, name]
+        self.step(p, Timer(group, name))
+
+    def settle(self, *, rounds: int = 200) -> None:
+        """Packets and timers until nothing is under way and no timer runs."""
+        for _ in range(rounds):
+            self.carry()
+            if not any(self.timers.values()):
+                return
+            for p, timers in self.timers.items():
+                for g, name in list(timers):
+                    if (g, name) in timers:
+                        self.ring(p, name, g)
+        raise AssertionError(f"it never comes to rest: {self.timers}")
+
+    # -- what the test looks at -------------------------------------------------------------------
+
+    def texts(self, p: ProcessId) -> list[str]:
+        """The messages p delivered."""
+        return [entry[1].decode() for entry in self.log[p] if not isinstance(entry, View)]
+
+    def story(self, p: ProcessId) -> list[str]:
+        """What the application at p saw: messages, and views as their member lists."""
+        return [
+            "".join(map(str, entry.members)) if isinstance(entry, View) else entry[1].decode()
+            for entry in self.log[p]
+        ]
+
+
+def bench(
+    protocol: type[OrderingProtocol],
+    *members: ProcessId,
+    leader: ProcessId | None = None,
+    options: Options | None = None,
+) -> Bench:
+    """One bare protocol per member (and leader), the static view installed."""
+    everybody = dict.fromkeys(members if leader is None else (*members, leader))
+    made = Bench({p: protocol(p, options) for p in everybody})
+    made.view(*members, leader=leader)
+    return made
