@@ -62,8 +62,9 @@ class AcknowledgedProtocol(OrderingProtocol):
         if self.sent_before:
             self.out.stable.append((view.group, self.sent_before))
         self.S = 0
-        if self.me not in view.members:  # a later stay counts from 0
-            self.sent_before = 0
+        if self.me not in view.members:  # our last view: nothing after it is for us
+            self.peers[view.group] = frozenset()
+            self.sent_before = 0  # a later stay counts anew
         self.A = SlowestMark(view.members)
         self.told = 0
         self.stable = dict.fromkeys(view.members, 0)

@@ -94,7 +94,7 @@ class Numbering(PlainState):
         """p consumed all numbers up to R; True if that made something stable."""
         if R > self.N:
             raise PeerError(f"number {R} is acknowledged, but only {self.N} were given")
-        if R >= self.joining.get(p, 0):  # a late word of a former stay tells nothing of this one
+        if self.joining.get(p, 0) <= R:  # a late word of a former stay tells nothing of this one
             self.joining.pop(p, None)
         rose = self.acks.raise_to(p, R)
         if p in self.leaving and self.leaving[p] <= R:

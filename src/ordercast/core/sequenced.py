@@ -122,7 +122,7 @@ class SequencedProtocol(OrderingProtocol):
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
         self._check_sequencer(src)
-        if view.N <= self.taken:  # the sequencer repeats it: our acknowledgement was lost
+        if self.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
             self._acknowledge(g)
         else:
             self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
