@@ -87,6 +87,7 @@ class Simulation:
         self.log = TraceLog()
         self.record = self.log.records.append
         self.now = 0
+        self.last_event = 0  # when a machine was last handed something
         self.news = 0  # when an application last said or was handed something
         self.alive: list[Machine | None] = list(machines)  # None once the process has crashed
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
@@ -129,20 +130,22 @@ class Simulation:
                 return "event limit"
             if tick - self.news > limits.quiet and not agenda.acts:
                 return "quiet"
-            self.now = tick
+            self.now, before = tick, self.events
             for act in agenda.acts.pop(tick, ()):
                 act()
             for alarm in agenda.alarms.pop(tick, ()):
                 self._ring(alarm)
             if tick in agenda.packets:
                 self._arrive(agenda.packets.pop(tick))
+            if self.events != before:  # not only alarms that no longer count
+                self.last_event = tick
         return "quiescent"
 
     def finish(self) -> None:
         """The run is over and drained: every log that is left is complete."""
         for p, machine in enumerate(self.alive):
             if machine is not None:
-                self.record((p, self.now, Ended("end")))
+                self.record((p, self.last_event, Ended("end")))
 
     # -- what scripts do ------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ def _statistics(simulation: Simulation) -> Statistics:
     delivered = simulation.log.deliveries_per_step()
     return Statistics(
         events=simulation.events,
-        simulated_ms=simulation.now / TICKS_PER_MS,
+        simulated_ms=simulation.last_event / TICKS_PER_MS,
         multicasts=sum(seat.sent for seats in simulation.seats for seat in seats.values()),
         deliveries=sum(delivered),
         unsent=simulation.unsent(),
