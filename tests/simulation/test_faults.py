@@ -99,7 +99,8 @@ def test_a_change_that_finds_the_leader_dead_is_counted(stage: Stage) -> None:
 
 
 def test_a_flush_gives_every_survivor_the_union_and_then_the_next_view(stage: Stage) -> None:
-    run = stage(members=5, messages=0, groups=(GroupConfig(members=(0, 1, 2, 3)),),
+    run = stage(members=5, messages=0,
+        workload=all_senders(), groups=(GroupConfig(members=(0, 1, 2, 3)),),
                 faults=(Crash(0, 1), FlushTo(1, (1, 2, 4), 5)))  # fmt: skip
     ours, theirs = Kept(0, 1, (1,), pack(1, 0, 8)), Kept(2, 1, (2,), pack(1, 0, 8))
     run.machines[0].kept = (Kept(0, 2, (3,), pack(2, 0, 8)),)  # only the dead one has it
