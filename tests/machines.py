@@ -45,6 +45,7 @@ class Bench:
         self.log: dict[ProcessId, list[View | tuple[ProcessId, bytes]]] = {p: [] for p in machines}
         self.stable: dict[ProcessId, int] = dict.fromkeys(machines, 0)  # the last report
         self.timers: dict[ProcessId, dict[tuple[int, str], int]] = {p: {} for p in machines}
+        self.crashed: set[ProcessId] = set()
         self.faults: list[tuple[ProcessId, ProcessId, str]] = []  # (who says it, of whom, what)
 
     # -- what the test does -----------------------------------------------------------------------
@@ -54,7 +55,7 @@ class Bench:
         out = self.machines[p].step(events)
         for to, group, era, header, payload in out.transmits:
             packet = Receive(p, group, era, header, payload)
-            self.flight += [Packet(q, packet) for q in to]
+            self.flight += [Packet(q, packet) for q in to if q not in self.crashed]
         for d in out.deliveries:
             self.log[p].append(d if isinstance(d, View) else (d[1], d[4]))
         for g, name, delay in out.timers:
@@ -117,6 +118,13 @@ class Bench:
         assert packets, f"nothing under way looks like {args} {looks}"
         for packet in packets:
             self.flight.remove(packet)
+
+    def crash(self, *dead: ProcessId) -> None:
+        """These stop; packets to them are lost, theirs are still under way."""
+        self.crashed |= set(dead)
+        for p in dead:
+            del self.machines[p], self.timers[p]
+        self.flight = [packet for packet in self.flight if packet.dst not in self.crashed]
 
     def carry(self) -> None:
         """Everything under way arrives, and what follows from it, in the order of sending."""

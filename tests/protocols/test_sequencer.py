@@ -1,0 +1,605 @@
+"""Total order by a sequencer, both ways of the body (001, slides "Total Ordering (1)" to "(4)").
+
+Process 1 is the sequencer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from machines import Bench, G, bench
+from ordercast.core.events import Change, Consumed, Flush, Receive, View
+from ordercast.core.numbering import ViewEntry
+from ordercast.core.protocol import Options
+from ordercast.core.sequenced import Accept, Delivered, Fetch, SequencedProtocol, Status
+from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
+from ordercast.protocols.sequencer_pb import Request, SequencerPB
+
+PROMPT = Options(ack_every=1)
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How the body travels."""
+
+    protocol: type[SequencedProtocol]
+    ask: type[msgspec.Struct]  # brings a frame to the sequencer
+    tell: type[msgspec.Struct]  # brings its number to the members
+
+
+@pytest.fixture(
+    params=[Way(SequencerPB, Request, Accept), Way(SequencerBB, Body, Order)], ids=["pb", "bb"]
+)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
+    return chosen
+
+
+def machine(b: Bench, p: int) -> SequencedProtocol:
+    found = b.machines[p]
+    assert isinstance(found, SequencedProtocol)
+    return found
+
+
+def survivors(b: Bench, *members: int, number: int = 2) -> None:
+    """The others are gone: flush, and a new era under the first survivor."""
+    union = {kept for p in members for kept in machine(b, p).unstable(G)}
+    b.crash(*(p for p in b.machines if p not in members))
+    b.flight.clear()
+    for p in members:
+        b.step(p, Flush(G, tuple(union)), View(G, number, members, members[0], era=2))
+
+
+# -- the slides ---------------------------------------------------------------------------------
+
+
+def test_if_one_delivers_m2_before_m1_everybody_delivers_m2_before_m1(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m1")
+    b.say(3, "m2")
+    b.bring(3, 1, way.ask)
+    b.bring(2, 1, way.ask)
+    b.arrive(*reversed(b.find(1, 2)))
+    b.carry()
+    b.settle()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m2", "m1"]] * 3
+
+
+def test_the_sequencer_numbers_its_own_messages_too(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "own")
+    assert b.texts(1) == ["own"]
+    b.carry()
+    assert b.texts(2) == ["own"]
+
+
+def test_a_sender_delivers_its_own_message_only_in_its_place_of_the_order(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m")
+    assert b.texts(2) == []
+    b.say(1, "first")
+    b.carry()
+    assert b.texts(2) == ["first", "m"]
+
+
+def test_wait_until_S_is_the_next_number(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "a", "b")
+    late = b.find(1, 2, text="a") + [p for p in b.find(1, 2) if getattr(p.header, "N", 0) == 1]
+    b.arrive(*[p for p in b.find(1, 2) if p not in late])
+    assert b.texts(2) == []
+    b.arrive(*dict.fromkeys(late))
+    assert b.texts(2) == ["a", "b"]
+
+
+def test_the_group_may_have_its_sequencer_outside(way: Way) -> None:
+    b = bench(way.protocol, 2, 3, leader=1)
+    b.say(2, "a")
+    b.say(3, "b")
+    b.settle()
+    assert b.texts(2) == b.texts(3)
+    assert sorted(b.texts(2)) == ["a", "b"]
+    assert b.log[1] == []
+    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+
+
+def test_what_was_delivered_before_sending_comes_before_at_everybody(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "question")
+    b.bring(2, 1)
+    b.arrive(*b.find(1, 3))
+    if way.protocol is SequencerBB:
+        b.bring(2, 3, Body)
+    assert b.texts(3) == ["question"]
+    b.say(3, "answer")
+    b.bring(3, 1, way.ask)
+    b.arrive(*reversed(b.find(dst=2)))
+    b.settle()
+    assert b.texts(2) == ["question", "answer"]
+
+
+# -- departures ---------------------------------------------------------------------------------
+
+
+def test_sequencer_D1_a_senders_frames_are_numbered_in_the_order_of_sending(way: Way) -> None:
+    # E-C7: the second request overtakes the first. Numbering in order of arrival breaks FIFO.
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m1", "m2")
+    b.bring(2, 1, text="m2")
+    assert not b.find(1, header=way.tell)
+    b.bring(2, 1, text="m1")
+    b.carry()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m1", "m2"]] * 3
+
+
+def test_sequencer_D2_a_lost_request_is_repeated_with_the_same_n(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m")
+    b.lose()
+    b.ring(2, "retry")  # the first look
+    b.ring(2, "retry")  # nothing moved in a whole period
+    assert b.find(2, 1, way.ask(1))
+    b.carry()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m"]] * 3
+
+
+def test_sequencer_D2_a_repeat_gets_its_old_number_again_and_no_second_one(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m")
+    request = b.find(2, 1)[0]
+    b.repeat(request)
+    b.lose(1, 2)  # the answer
+    b.repeat(request)
+    assert [p.header for p in b.find(1, 2)] == [Accept(1, 2, 1, 0)]
+    b.carry()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m"]] * 3
+
+
+def test_sequencer_D2_a_request_is_not_repeated_while_others_of_the_sender_get_through(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(2, "a")
+    b.ring(2, "retry")
+    b.carry()
+    b.say(2, "b")
+    b.lose()
+    b.ring(2, "retry")
+    assert not b.find(2, 1, way.ask)
+    b.ring(2, "retry")
+    assert b.find(2, 1, way.ask(2))
+
+
+def test_sequencer_D3_a_gap_is_fetched_from_the_sequencer(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "a", "b", "c")
+    for N in (1, 2):
+        b.flight = [p for p in b.flight if getattr(p.header, "N", None) != N]
+    b.carry()
+    assert b.texts(2) == []
+    b.ring(2, "gap")
+    assert [p.header for p in b.find(2, 1, Fetch)] == [Fetch(1, 2)]
+    b.carry()
+    assert b.texts(2) == ["a", "b", "c"]
+
+
+def test_sequencer_D3_a_lost_last_message_is_noticed_by_the_status_of_an_idle_sequencer(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "last")
+    b.lose()
+    b.ring(1, "status")
+    b.bring(1, 2, Status(1, 0, 0))
+    b.ring(2, "gap")
+    b.carry()
+    assert b.texts(2) == ["last"]
+
+
+def test_sequencer_D3_a_status_is_repeated_until_nobody_is_behind_and_then_no_more(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "m")
+    for _ in range(3):
+        b.lose()
+        b.ring(1, "status")
+    b.settle()
+    assert b.texts(2) == ["m"]
+    assert not any(b.timers.values())
+
+
+def test_sequencer_D3_a_fetch_asks_for_no_more_than_the_batch(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(fetch_batch=2))
+    b.say(1, *"abcde")
+    b.lose()
+    b.ring(1, "status")
+    b.carry()
+    b.ring(2, "gap")
+    assert [p.header for p in b.find(2, 1, Fetch)] == [Fetch(1, 2)]
+    b.settle()
+    assert b.texts(2) == list("abcde")
+
+
+def test_sequencer_D4_an_entry_is_forgotten_when_every_member_has_reported_its_delivery(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2, 3, options=PROMPT)
+    b.say(1, "m")
+    b.bring(dst=2)
+    b.bring(2, 1, Delivered(1))
+    book = machine(b, 1).book
+    assert book is not None
+    assert list(book.history) == [1]  # 3 has not
+    b.carry()
+    assert book.history == {}
+    assert book.number_of == {}
+
+
+def test_sequencer_D4_a_number_that_was_received_but_not_delivered_is_not_reported(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "a", "b")
+    late = [p for p in b.flight if getattr(p.header, "N", None) == 1]
+    b.arrive(*[p for p in b.flight if p not in late])
+    assert not b.find(2, 1, Delivered)
+
+
+def test_sequencer_D4_a_number_that_was_delivered_but_not_consumed_is_not_reported(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(ack_every=1, driver_consumes=True))
+    b.say(1, "a", "b")
+    b.carry()
+    assert b.texts(2) == ["a", "b"]
+    assert machine(b, 2).acked == 0
+    b.step(2, Consumed(G, 1))
+    assert b.find(2, 1, Delivered(1))
+
+
+def test_sequencer_D4_a_lost_report_is_repeated_when_the_sequencer_asks(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "m")
+    b.bring(1, 2)
+    b.lose(2, 1, Delivered)
+    b.ring(1, "status")
+    b.carry()
+    b.settle()
+    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+
+
+def test_sequencer_D5_the_first_number_is_1_and_R_is_the_last_one_delivered(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    assert machine(b, 2).R == 0
+    b.say(1, "m")
+    assert b.find(1, 2, way.tell)[0].header.N == 1  # type: ignore[attr-defined]
+    b.carry()
+    assert machine(b, 2).R == 1
+
+
+def test_sequencer_D6_a_view_is_an_entry_that_all_see_at_the_same_place(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "before")
+    b.bring(2, 1)
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.say(2, "after")
+    b.bring(2, 1, text="after")
+    b.arrive(*reversed(b.find(1, 2)))
+    b.settle()
+    assert b.story(1) == b.story(2) == ["123", "before", "12", "after"]
+
+
+def test_sequencer_D6_nobody_stops_sending_for_a_view(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m")
+    b.step(1, Change(G, dead=(3,)))
+    b.carry()
+    assert b.story(2) == ["123", "12", "m"]
+
+
+def joined(way: Way, options: Options | None = None) -> Bench:
+    """1 and 2 are members, 1 has said "old", 3 waits to be let in."""
+    b = bench(way.protocol, 1, 2, options=options)
+    b.say(1, "old")
+    b.carry()
+    b.machines[3] = way.protocol(3, options)
+    b.log[3], b.stable[3], b.timers[3] = [], 0, {}
+    return b
+
+
+def test_sequencer_D6_a_joiner_starts_at_exactly_the_entry_that_admits_it(way: Way) -> None:
+    b = joined(way)
+    b.step(1, Change(G, joined=(3,)))
+    b.lose(1, 3)
+    b.say(1, "new")
+    b.carry()
+    assert b.log[3] == []  # starting at the first number it sees would hide a lost view
+    b.settle()
+    first = b.log[3][0]
+    assert isinstance(first, View)
+    assert (first.members, first.start, first.number) == ((1, 2, 3), 2, 2)
+    assert b.texts(3) == ["new"]
+
+
+def test_sequencer_D6_a_joiner_does_not_start_at_a_view_that_admits_another(way: Way) -> None:
+    b = joined(way)
+    b.step(1, Change(G, joined=(3,)))
+    b.lose(1, 3)
+    b.step(1, Change(G, joined=(4,)))
+    b.bring(1, 3, ViewEntry)
+    assert b.log[3] == []
+    b.lose(dst=4)
+    b.ring(1, "status")
+    b.lose(dst=4)
+    b.bring(1, 3)
+    assert b.story(3) == ["123", "1234"]
+
+
+def test_sequencer_D6_a_joiner_knows_which_frames_were_numbered_before_it(way: Way) -> None:
+    b = joined(way)
+    old = Receive(1, G, 1, Body(1), b"old")
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    if way.protocol is SequencerBB:
+        b.step(3, old)  # a late body
+        assert machine(b, 3).bodies == {}  # type: ignore[attr-defined]
+    assert machine(b, 3).done == {1: 1}
+
+
+def test_sequencer_D6_a_leaver_gets_its_last_view_and_nothing_after(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.step(1, Change(G, left=(3,)))
+    b.say(1, "after")
+    b.settle()
+    assert b.story(3) == ["123", "12"]
+    assert b.story(2) == ["123", "12", "after"]
+    assert not b.faults
+
+
+def test_sequencer_D6_a_leaver_that_lost_its_last_view_gets_it_again(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.step(1, Change(G, left=(3,)))
+    b.lose(1, 3)
+    b.settle()
+    assert b.story(3) == ["123", "12"]
+    book = machine(b, 1).book
+    assert book is not None
+    assert (book.leaving, sorted(book.acks.marks)) == ({}, [1, 2])
+
+
+def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3, options=PROMPT)
+    b.say(1, "m")
+    b.lose(dst=3)
+    b.carry()
+    assert b.stable[1] == 0
+    b.step(1, Change(G, dead=(3,)))
+    assert not b.find(dst=3)
+    b.settle()
+    assert b.stable[1] == 1
+    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+
+
+def test_sequencer_D6_the_sequencer_may_leave_the_group_and_come_back(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(1, "mine")
+    b.step(1, Change(G, left=(1,)))
+    b.say(2, "alone")
+    b.settle()
+    b.step(1, Change(G, joined=(1,)))
+    b.say(1, "back")
+    b.say(2, "again")
+    b.settle()
+    assert b.story(1) == ["12", "mine", "2", "21", "back", "again"]
+    assert b.story(2) == ["12", "mine", "2", "alone", "21", "back", "again"]
+    assert b.stable[1] == 1  # of this stay
+
+
+def test_sequencer_D6_a_frame_of_a_former_stay_that_comes_late_takes_no_number(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(3, "late")
+    late = b.find(3, 1)
+    b.flight.clear()
+    b.step(1, Change(G, left=(3,)))
+    b.carry()
+    b.machines[3] = way.protocol(3)  # left, and starts afresh
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    b.repeat(*late)
+    b.say(3, "new")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == b.texts(3) == ["new"]
+
+
+def test_sequencer_D6_a_rejoiner_does_not_start_at_the_view_of_its_former_stay(way: Way) -> None:
+    b = joined(way)
+    b.step(1, Change(G, joined=(3,)))
+    first = b.find(1, 3, ViewEntry)[0]
+    b.carry()
+    b.step(1, Change(G, left=(3,)))
+    b.carry()
+    again = b.machines[3] = way.protocol(3)
+    again.left_in = 3
+    b.repeat(first)
+    assert again.views == {}
+    b.step(1, Change(G, joined=(3,)))
+    b.settle()
+    assert b.story(3) == ["123", "12", "123"]
+
+
+# -- stability ----------------------------------------------------------------------------------
+
+
+def test_a_sender_learns_that_all_have_delivered_its_frames(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "a", "b")
+    b.carry()
+    assert b.stable[2] == 0
+    b.settle()
+    assert b.stable[2] == 2
+    assert machine(b, 2).unstable(G) == ()
+
+
+def test_a_view_entry_needs_no_consumption(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3, options=Options(ack_every=1, driver_consumes=True))
+    b.step(1, Change(G, dead=(3,)))
+    b.carry()
+    assert machine(b, 1).book.stable == 1  # type: ignore[union-attr]
+
+
+def test_what_a_stay_before_delivered_gives_no_credit_in_the_next(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(ack_every=1, driver_consumes=True))
+    b.say(1, "a", "b")
+    b.carry()
+    b.step(1, Change(G, left=(1,)))
+    b.carry()
+    b.step(1, Change(G, joined=(1,)))
+    b.carry()
+    b.step(1, Consumed(G, 1))  # of the former stay
+    assert machine(b, 1).taken >= machine(b, 1).stable
+    b.say(1, "c")
+    b.carry()
+    b.step(1, Consumed(G, 1))
+    assert machine(b, 1).taken < machine(b, 1).R
+    b.step(1, Consumed(G, 1))
+    b.step(2, Consumed(G, 3))
+    b.settle()
+    assert b.stable[1] == 1
+    assert not b.faults
+
+
+# -- the sequencer is gone: a flush ---------------------------------------------------------------
+
+
+def test_survivors_of_the_sequencer_deliver_the_contiguous_part_of_what_they_hold_together(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(1, *"abcd")
+    packets = {(p.dst, getattr(p.header, "N", None)): p for p in b.flight if p.header}
+    if way.protocol is SequencerBB:
+        b.bring(header=Body)
+    b.arrive(packets[2, 1], packets[2, 4], packets[3, 2])  # nobody alive has number 3
+    survivors(b, 2, 3)
+    assert b.story(2) == b.story(3) == ["123", "a", "b", "23"]
+
+
+def test_unnumbered_frames_are_asked_for_again_and_delivered_once(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "numbered")
+    b.bring(2, 1)
+    if way.protocol is SequencerBB:
+        b.bring(2, 3)
+    b.bring(1, 3)  # 2 does not know that its frame was delivered at 3
+    b.say(2, "lost")
+    b.say(3, "lost too")
+    survivors(b, 2, 3)
+    b.settle()
+    assert b.texts(2) == b.texts(3)
+    assert sorted(b.texts(2)) == ["lost", "lost too", "numbered"]
+    assert b.texts(2)[0] == "numbered"
+
+
+def test_a_request_of_the_old_era_is_void(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(3, "m")
+    old = b.find(3)
+    survivors(b, 2, 3)
+    for packet in old:
+        b.step(2, packet.receive)
+    b.settle()
+    assert b.texts(2) == b.texts(3) == ["m"]
+
+
+def test_a_view_entry_survives_the_sequencer_like_a_message(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3, 4)
+    b.step(1, Change(G, dead=(4,)))
+    b.bring(1, 2)
+    survivors(b, 2, 3, number=3)
+    assert b.story(2) == b.story(3) == ["1234", "123", "23"]
+
+
+def test_own_frames_delivered_in_the_old_era_are_reported_stable(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(2, "m")
+    b.carry()
+    assert b.stable[2] == 0
+    survivors(b, 2, 3)
+    assert b.stable[2] == 1
+
+
+# -- peers that break the rules -----------------------------------------------------------------
+
+
+def test_only_the_sequencer_may_speak_as_the_sequencer(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    before = machine(b, 2).fingerprint()
+    forged = [
+        Accept(1, 3, 1, 0),
+        Status(1, 0, 0),
+        ViewEntry(1, 2, (2, 3), (), (), 0),
+        *([Order(1, 3, 1, 0)] if way.protocol is SequencerBB else []),
+    ]
+    for header in forged:
+        b.step(2, Receive(3, G, 1, header, b"m"))
+    assert {fault[2] for fault in b.faults} == {"process 3 speaks as the sequencer, which is 1"}
+    assert len(b.faults) == len(forged)
+    assert machine(b, 2).fingerprint() == before
+
+
+def test_only_the_sequencer_is_spoken_to_as_the_sequencer(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    before = machine(b, 2).fingerprint()
+    headers = [Fetch(1, 2), Delivered(0), *([Request(1)] if way.protocol is SequencerPB else [])]
+    for header in headers:
+        b.step(2, Receive(3, G, 1, header, b"m"))
+    assert len(b.faults) == len(headers)
+    assert machine(b, 2).fingerprint() == before
+
+
+def test_reporting_the_delivery_of_what_was_not_numbered_is_a_fault(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    before = machine(b, 1).fingerprint()
+    b.step(1, Receive(2, G, 1, Delivered(1)))
+    assert b.faults == [(1, 2, "number 1 is acknowledged, but only 0 were given")]
+    assert machine(b, 1).fingerprint() == before
+
+
+def test_calling_stable_what_was_not_reported_is_a_fault_and_nothing_is_forgotten(
+    way: Way,
+) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(driver_consumes=True))
+    b.say(1, "m")
+    b.carry()
+    b.step(2, Receive(1, G, 1, Status(1, 1, 0)))
+    assert len(b.faults) == 1
+    assert len(machine(b, 2).unstable(G)) == 1
+
+
+def test_a_number_far_ahead_is_a_fault_and_harms_nothing(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(max_held=5))
+    before = machine(b, 2).fingerprint()
+    b.step(2, Receive(1, G, 1, Accept(6, 1, 1, 0), b"m"))
+    assert b.faults == [(2, 1, "number 6 lies more than max_held above 0")]
+    assert machine(b, 2).fingerprint() == before
+
+
+def test_a_fetch_of_anything_is_answered_with_what_there_is(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3, options=PROMPT)
+    b.say(1, "a", "b")
+    b.carry()
+    b.say(1, "c")
+    b.flight.clear()
+    for first, last in ((-5, 99), (1, 2), (4, 9), (3, 1), (0, 0)):
+        b.step(1, Receive(2, G, 1, Fetch(first, last)))
+    assert [p.receive.payload for p in b.find(1, 2)] == [b"c"]
+    assert not b.faults
+
+
+def test_too_many_frames_without_their_predecessor_are_the_senders_fault(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(max_held=2))
+    for n in (2, 3, 4):
+        b.step(1, Receive(2, G, 1, way.ask(n), b"m"))
+    assert [fault[:2] for fault in b.faults] == [(1, 2)]

@@ -1,0 +1,110 @@
+"""What differs between the two sequencer protocols: the way of the body."""
+
+from __future__ import annotations
+
+from machines import Bench, G, bench
+from ordercast.core.events import Change, Receive
+from ordercast.core.protocol import Options
+from ordercast.core.sequenced import Accept, Fetch
+from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
+from ordercast.protocols.sequencer_pb import Request, SequencerPB
+
+
+def bb(b: Bench, p: int) -> SequencerBB:
+    found = b.machines[p]
+    assert isinstance(found, SequencerBB)
+    return found
+
+
+def test_pb_the_body_goes_to_the_sequencer_and_from_there_to_all_members() -> None:
+    b = bench(SequencerPB, 1, 2, 3)
+    b.say(2, "m")
+    assert [(p.dst, p.header) for p in b.flight] == [(1, Request(1))]
+    b.carry()
+    b.say(2, "n")
+    b.bring(2, 1)
+    accepts = [(p.dst, p.header) for p in b.find(1, text="n")]
+    assert accepts == [(2, Accept(2, 2, 2, 0)), (3, Accept(2, 2, 2, 0))]
+
+
+def test_bb_b_multicast_m_and_its_identifier_to_the_group_and_the_sequencer() -> None:
+    b = bench(SequencerBB, 2, 3, leader=1)
+    b.say(2, "m")
+    assert sorted((p.dst, p.header) for p in b.flight) == [(1, Body(1)), (3, Body(1))]
+
+
+def test_bb_the_sequencer_multicasts_the_order_without_the_body() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "m")
+    b.bring(2, 1)
+    assert [(p.dst, p.header, p.receive.payload) for p in b.find(1)] == [
+        (2, Order(1, 2, 1, 0), b""),
+        (3, Order(1, 2, 1, 0), b""),
+    ]
+
+
+def test_bb_place_m_in_the_hold_back_queue_and_wait_for_its_order() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "m")
+    b.bring(2, 3)
+    assert b.texts(3) == []
+    b.bring(2, 1)
+    b.bring(1, 3)
+    assert b.texts(3) == ["m"]
+
+
+def test_bb_an_order_waits_for_its_body() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "m")
+    b.bring(2, 1)
+    b.bring(1, 3)
+    assert b.texts(3) == []
+    b.bring(2, 3)
+    assert b.texts(3) == ["m"]
+    assert (bb(b, 3).bodies, bb(b, 3).bodiless) == ({}, {})
+
+
+def test_sequencer_bb_D7_an_order_whose_body_does_not_come_is_fetched_from_the_sequencer() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "m")
+    b.lose(2, 3)
+    b.carry()
+    assert b.texts(3) == []
+    b.ring(3, "gap")
+    b.bring(3, 1, Fetch(1, 1))
+    b.bring(1, 3, Accept)
+    assert b.texts(3) == ["m"]
+    assert bb(b, 3).bodiless == {}
+
+
+def test_bb_a_repeated_order_or_body_delivers_nothing_twice() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "m")
+    b.repeat(*b.find(2, 3), *b.find(2, 3))
+    b.bring(2, 1)
+    b.repeat(*b.find(1, 3), *b.find(1, 3))
+    b.carry()
+    assert b.texts(3) == ["m"]
+    assert (bb(b, 3).bodies, bb(b, 3).bodiless) == ({}, {})
+
+
+def test_bb_bodies_that_will_get_no_order_make_room() -> None:
+    b = bench(SequencerBB, 1, 2, 3, options=Options(max_held=2))
+    b.say(2, "a", "b")
+    b.bring(2, 3)  # of a sender that is excluded
+    b.step(1, Change(G, dead=(2,)))
+    b.bring(1, 3)
+    assert len(bb(b, 3).bodies) == 2
+    b.step(3, Receive(1, G, 1, Body(1), b"m"))
+    assert not b.faults
+    assert list(bb(b, 3).bodies) == [(1, 1)]
+
+
+def test_bb_more_bodies_without_an_order_than_the_limit_are_the_senders_fault() -> None:
+    b = bench(SequencerBB, 1, 2, 3, options=Options(max_held=2))
+    b.say(2, "a", "b", "c")
+    b.bring(2, 3)
+    assert b.faults == [(3, 2, "more than 2 bodies without an order")]
+    b.carry()
+    b.settle()
+    assert b.texts(3) == ["a", "b", "c"]  # the third was fetched
