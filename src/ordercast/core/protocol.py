@@ -45,6 +45,7 @@ class Options(msgspec.Struct, frozen=True):
     ack_delay_ms: int = 5  # ... or so long after the first
     status_ms: int = 50  # an idle sender or sequencer repeats its marks after this
     retry_ms: int = 200  # a request without an answer is repeated after this
+    gap_ms: int = 200  # a number that is missing here is asked for after this
     fetch_batch: int = 256  # numbers asked for in one FETCH
     driver_consumes: bool = False  # credit follows `Consumed` events, not deliveries
 

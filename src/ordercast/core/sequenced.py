@@ -179,7 +179,7 @@ class SequencedProtocol(OrderingProtocol):
         if top > self.top:
             self.top = top
         if self.top > self.R:
-            self.start_timer(g, "gap", self.options.retry_ms)
+            self.start_timer(g, "gap", self.options.gap_ms)
         if stable > self.stable:
             if stable > self.taken:
                 raise PeerError(f"number {stable} is called stable, but was not acknowledged here")
@@ -211,7 +211,7 @@ class SequencedProtocol(OrderingProtocol):
         last = min(last, self.R + self.options.fetch_batch)
         self.note("nack", g, self.leader, first, f"{first}..{last}")
         self.send(self.leader, g, Fetch(first, last))
-        self.start_timer(g, "gap", self.options.retry_ms)
+        self.start_timer(g, "gap", self.options.gap_ms)
 
     def _check_sequencer(self, src: ProcessId) -> None:
         if src != self.leader:

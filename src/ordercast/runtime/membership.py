@@ -206,8 +206,12 @@ class Membership:
 
     def _record_view(self, view: View) -> None:
         if self.recorder is not None:
-            self.recorder.view(view.group, view.number, self._identities.pop(view.number))
-            if self.directory.names[self.me] not in view.members:
+            members = self._identities.pop(view.number)
+            if self.directory.identities[self.me] in members:
+                self.recorder.view(view.group, view.number, members)
+            else:
+                # Not as a view: to whoever installs it, it promises what is delivered until the
+                # next one, and this node may be back in that.
                 self.recorder.leave(view.group)
 
     def take_consumed(self) -> int:

@@ -37,7 +37,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     ack_every: int = 8  # frames consumed before they are acknowledged ...
     ack_delay_ms: int = 2  # ... or this long after the first
     status_ms: int = 2  # marks are told after this when nothing carries them
-    retry_ms: int = 5000  # what was not answered is repeated; TCP loses nothing by itself
+    retry_ms: int = 5000  # a request is repeated after this; TCP loses nothing by itself
+    gap_ms: int = 100  # what a joiner could not be sent by its author is fetched after this
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
 
     def __post_init__(self) -> None:
@@ -70,6 +71,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             ack_delay_ms=self.ack_delay_ms,
             status_ms=self.status_ms,
             retry_ms=self.retry_ms,
+            gap_ms=self.gap_ms,
             driver_consumes=True,
         )
 
