@@ -127,6 +127,12 @@ def test_a_trace_without_events_is_refused(tmp_path: Path) -> None:
         judge(tmp_path, [])
 
 
-def test_an_unknown_expectation_is_refused_before_spark_starts(tmp_path: Path) -> None:
+def test_what_can_be_refused_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    steps: list[str] = []
     with pytest.raises(ValueError, match="unknown order or property 'fast'"):
-        judge_paths([tmp_path / "nowhere"], expect=["fast"])
+        judge_paths([tmp_path], expect=["fast"], say=steps.append)
+    with pytest.raises(TraceError, match="nowhere"):
+        judge_paths([tmp_path / "nowhere"], say=steps.append)
+    with pytest.raises(ValueError, match="no path given"):
+        judge_paths([], say=steps.append)
+    assert steps == []

@@ -25,7 +25,7 @@ from ordercast.trace.layout import segment_number
 from ordercast.trace.read import read_table, trace_files
 
 MOST_TASKS = 256
-SMALL_BYTES = 8 * 1024 * 1024  # starting a Python worker takes longer than reading this much
+SMALL_BYTES = 1024 * 1024  # starting a Python worker takes longer than reading this much
 
 Parts = list[list[str]]  # files that one task reads together
 
@@ -43,15 +43,28 @@ def read_traces(
     Raises `TraceError` for the first thing that cannot be read, before anything is judged.
     Files of up to `small_bytes` together are read here and now, larger ones by Spark's tasks.
     """
-    if not paths:
-        raise ValueError("no path given: name at least one trace file or folder")
-    files = {file.absolute(): file for file in trace_files(paths)}
-    if sum(file.stat().st_size for file in files) <= small_bytes:
+    files = find_files(paths)
+    if total_bytes(files) <= small_bytes:
         return spark.createDataFrame(read_table(files.values()).cast(ARROW_SCHEMA))
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
     return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
+
+
+def find_files(paths: Sequence[str | Path]) -> dict[Path, Path]:
+    """The trace files behind `paths`, each once: absolute, and as the caller named it.
+
+    Raises `TraceError` for a path that is no trace and has none in it.
+    """
+    if not paths:
+        raise ValueError("no path given: name at least one trace file or folder")
+    return {file.absolute(): file for file in trace_files(paths)}
+
+
+def total_bytes(files: Iterable[Path]) -> int:
+    """The size of all these files."""
+    return sum(file.stat().st_size for file in files)
 
 
 def _parts(files: Iterable[Path]) -> Parts:

@@ -26,10 +26,12 @@ from ordercast.pipeline.outcome import (
     RunOutcome,
     Table,
 )
-from ordercast.pipeline.read import read_traces
+from ordercast.pipeline.read import find_files, read_traces, total_bytes
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.verify import verify
 from ordercast.trace.schema import PROPERTIES, Violation
+
+LARGE_BYTES = 256 * 1024 * 1024  # from here on Spark's slower start pays
 
 Say = Callable[[str], None]
 
@@ -44,12 +46,13 @@ def judge_paths(
 ) -> Outcome:
     """Judge the traces in `paths` on a session of our own; `say` is told each step.
 
-    Raises `TraceError` for input that cannot be read and `ValueError` for an unknown expectation,
-    the latter before Spark is started.
+    Raises `TraceError` for input that cannot be read and `ValueError` for an unknown expectation;
+    the latter, and a path that holds no trace, before Spark is started.
     """
     expected = expected_properties(expect)
+    small = total_bytes(find_files(paths)) <= LARGE_BYTES
     say("starting Spark")
-    spark = local_session(master or "local[*]")
+    spark = local_session(master or "local[*]", small=small)
     say("reading")
     events = read_traces(spark, paths)
     outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
