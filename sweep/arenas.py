@@ -133,6 +133,26 @@ def _leave(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), "groups": (group,), "faults": (gone,)}
 
 
+def _churn(_: Protocol, rng: Random) -> Fields:
+    leader = rng.choice((0, 4))
+    faults: list[Crash | Join | Leave] = []
+    for p in (1, 2) if leader == 0 else (0, 1, 2):
+        at_ms = rng.uniform(1, 15)
+        going = (Crash(p, at_ms=at_ms, lose=0.5), Leave(p, 1, at_ms=at_ms), None)
+        faults += filter(None, [rng.choice(going)])
+    at_ms = rng.uniform(1, 15)
+    faults.append(Join(3, 1, at_ms=at_ms))
+    if rng.random() < 0.3:
+        faults.append(Crash(3, at_ms=at_ms + rng.uniform(0, 20), lose=0.5))
+    return {
+        **rng.choice(NETWORKS),
+        "members": 5,
+        "groups": (GroupConfig(members=(0, 1, 2), led=True, leader=leader),),
+        "faults": tuple(faults),
+        "detect_ms": rng.uniform(1, 50),
+    }
+
+
 def _leader_crash(_: Protocol, rng: Random) -> Fields:
     crash = rng.uniform(1, 12)
     members = tuple(range(MEMBERS))
@@ -155,6 +175,7 @@ ARENAS: dict[str, Arena] = {
         Arena("partition", "one member is cut off for a while", _partition),
         Arena("crash_and_join", "one crashes, one joins", _crash_and_join, AFTER_A_VIEW_CHANGE),
         Arena("leave", "one leaves, perhaps the leader", _leave, AFTER_A_VIEW_CHANGE),
+        Arena("churn", "many come, leave and crash at once", _churn, AFTER_A_VIEW_CHANGE),
         Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
     )
 }

@@ -51,11 +51,11 @@ def complaints(outcome: Outcome, wanted: tuple[str, ...]) -> list[tuple[str, str
     for process, peer, reason in outcome.first_faults[:1]:
         found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
     judged = judge(outcome.events())
-    found += [(name, why(judged[name])) for name in wanted if judged[name].verdict != "ok"]
-    return found
+    bad = [name for name in wanted if judged[name].verdict in ("violated", "inconclusive")]
+    return found + [(name, why(judged[name])) for name in bad]
 
 
 def why(judged: Judgement) -> str:
     """The first witness of a verdict, in words."""
     sentences = [violation.sentence for violation in judged.violations] or list(judged.doubts)
-    return f"{judged.verdict}: {sentences[0] if sentences else 'nothing to judge'}"
+    return f"{judged.verdict}: {sentences[0] if sentences else 'nothing to say'}"

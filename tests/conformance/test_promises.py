@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation import simulate
 from sweep.arenas import ARENAS
 from sweep.trial import IN_EVERY_RUN, Failure, failures
 
@@ -34,3 +35,13 @@ def runs(protocol: str, arena: str) -> tuple[Failure, ...]:
 def test_a_promise_is_kept(protocol: str, arena: str, guarantee: str) -> None:
     broken = [failure for failure in runs(protocol, arena) if failure.guarantee == guarantee]
     assert not broken, f"{len(broken)} of {len(SEEDS)} runs\n{broken[0]}"
+
+
+@pytest.mark.parametrize("arena", ARENAS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_runs_of_an_arena_are_worth_judging(protocol: str, arena: str) -> None:
+    outcomes = [simulate(ARENAS[arena].config(PROTOCOLS[protocol], seed)) for seed in SEEDS]
+    assert sum(outcome.statistics.deliveries for outcome in outcomes) > 20 * len(SEEDS)
+    if "vsync" in ARENAS[arena].wanted(PROTOCOLS[protocol]):
+        changed = [any(e.view == 2 for e in outcome.events()) for outcome in outcomes]
+        assert sum(changed) > len(SEEDS) / 2
