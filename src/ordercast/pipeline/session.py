@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.resources import files
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -46,8 +46,8 @@ def _prepare_environment() -> None:
 
 
 def _settings(small: bool) -> dict[str, str]:
-    log4j = files("ordercast.pipeline").joinpath("log4j2.properties")
-    java_options = f"-Dlog4j2.configurationFile=file:{log4j}"
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()  # no spaces in an option
+    java_options = f"-Dlog4j2.configurationFile={log4j}"
     if small:
         java_options += f" {_C1_ONLY}"
     partitions = SMALL_SHUFFLE_PARTITIONS if small else LARGE_SHUFFLE_PARTITIONS
