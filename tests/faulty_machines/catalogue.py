@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from faulty_machines import links, sequenced, unsequenced
+from faulty_machines import links, membership, sequenced, unsequenced
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.reliable import Reliable
@@ -88,6 +88,15 @@ def join(rng: Random) -> Fields:
         "delay": Uniform(500, 5000),
         "groups": (GroupConfig(members=(0, 1, 2), led=True),),
         "faults": (Join(3, 1, at_ms=rng.uniform(4, 12)),),
+    }
+
+
+def led_crash(rng: Random) -> Fields:
+    return {
+        "delay": Uniform(500, 5000),
+        "groups": (GroupConfig(members=EVERYBODY, led=True),),
+        "faults": (Crash(3, at_ms=rng.uniform(5, 12), lose=0.5),),
+        "detect_ms": 1.0,
     }
 
 
@@ -322,6 +331,24 @@ FAULTY: dict[str, Faulty] = {
             right=Fifo,
             stage=lossy,
             stack=links.StackThatAcknowledgesAhead,
+        ),
+        Faulty(
+            name="member sends during the flush",
+            source="between PROPOSE and INSTALL nothing is sent",
+            breaks="agreement",
+            wrong=Fifo,
+            right=Fifo,
+            stage=led_crash,
+            stack=membership.StackThatSendsDuringTheFlush,
+        ),
+        Faulty(
+            name="leader waits for nobody",
+            source="a view is installed when all have reported",
+            breaks="agreement",
+            wrong=Fifo,
+            right=Fifo,
+            stage=led_crash,
+            stack=membership.StackThatWaitsForNobody,
         ),
     )
 }

@@ -120,6 +120,7 @@ class ForgetsWhatWasNumbered(SequencerPB):
 class SequencerIgnoresEra(SequencerPB):
     """Reads a number of the old era as one of the new era."""
 
-    def _receive(self, packet: Receive) -> None:
-        era = self.era.get(packet.group, packet.era)
-        super()._receive(msgspec.structs.replace(packet, era=max(era, packet.era)))
+    def receive(self, packet: Receive) -> None:
+        view = self.views.get(packet.group)
+        era = packet.era if view is None else view.era
+        super().receive(msgspec.structs.replace(packet, era=max(era, packet.era)))

@@ -88,9 +88,10 @@ class WakesOnlyOnce(Fifo):
 class FifoIgnoresEra(Fifo):
     """Reads a packet of the old view as if its number were of the new one."""
 
-    def _receive(self, packet: Receive) -> None:
-        era = self.era.get(packet.group, packet.era)
-        super()._receive(msgspec.structs.replace(packet, era=max(era, packet.era)))
+    def receive(self, packet: Receive) -> None:
+        view = self.views.get(packet.group)
+        era = packet.era if view is None else view.era
+        super().receive(msgspec.structs.replace(packet, era=max(era, packet.era)))
 
 
 class FifoWithoutFlush(Fifo):
