@@ -63,7 +63,7 @@ class AcknowledgedProtocol(OrderingProtocol):
             self.out.stable.append((view.group, self.sent_before))
         self.S = 0
         if self.me not in view.members:  # our last view: nothing after it is for us
-            self.peers[view.group] = frozenset()
+            self.views[view.group] = View(view.group, view.number, (), self.me, view.era)
             self.sent_before = 0  # a later stay counts anew
         self.A = SlowestMark(view.members)
         self.told = 0

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
+
+
+@lru_cache(maxsize=64)
+def _everybody(members: tuple[ProcessId, ...], leader: ProcessId) -> frozenset[ProcessId]:
+    """One set for all who install the same view: simulated processes share it."""
+    return frozenset((*members, leader))
 
 
 class View(msgspec.Struct, frozen=True):
@@ -19,6 +27,10 @@ class View(msgspec.Struct, frozen=True):
     leader: ProcessId  # numbers the views, and the messages where the protocol has a sequencer
     era: int = 1  # numbers named in headers belong to an era; a new one begins with each flush
     start: int = 0  # the sequencer's number of this view entry; 0 where views are not numbered
+    peers: frozenset[ProcessId] = frozenset()  # members and leader; made by the view itself
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "peers", _everybody(self.members, self.leader))
 
 
 class Multicast(msgspec.Struct, frozen=True):

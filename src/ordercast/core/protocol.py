@@ -79,8 +79,6 @@ class OrderingProtocol(PlainState, ABC):
         self.me = me
         self.options = options or Options()
         self.views: dict[GroupId, View] = {}  # the view in force, per group
-        self.era: dict[GroupId, int] = {}  # its era, on the path of every packet
-        self.peers: dict[GroupId, frozenset[ProcessId]] = {}  # whose packets are accepted
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
         self.member_of: set[GroupId] = set()  # groups this process may send to
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
@@ -100,7 +98,7 @@ class OrderingProtocol(PlainState, ABC):
         """One event; its effects go to `self.out`. A peer's mistake becomes a fault there."""
         kind = type(event)
         if kind is Receive:
-            self._receive(event)  # type: ignore[arg-type]
+            self.receive(event)  # type: ignore[arg-type]
         elif kind is Multicast:
             self._multicast(event)  # type: ignore[arg-type]
         elif kind is Timer:
@@ -121,16 +119,18 @@ class OrderingProtocol(PlainState, ABC):
         else:  # asked for a moment before its last view came
             self.note("drop", multicast.group, self.me, 0, "not a member")
 
-    def _receive(self, packet: Receive) -> None:
+    def receive(self, packet: Receive) -> None:
+        """A packet. It meets its handler only in the era and the view that it belongs to."""
         group = packet.group
-        if packet.era != self.era.get(group):
+        view = self.views.get(group)
+        if view is None or packet.era != view.era:
             self._keep_if_early(packet)
             return
         handler = self.handlers.get(type(packet.header))
         try:
             if handler is None:
                 raise PeerError(f"{type(packet.header).__name__} is no header of this protocol")
-            if packet.src not in self.peers[group]:  # it left, or was excluded, a moment ago
+            if packet.src not in view.peers and not self.still_expects(packet.src):
                 self.note("drop", group, packet.src, 0, "sender not in the view")
                 return
             handler(self, packet.src, group, packet.header, packet.payload)
@@ -140,7 +140,7 @@ class OrderingProtocol(PlainState, ABC):
     def _keep_if_early(self, packet: Receive) -> None:
         # A packet of an older era is void: whatever it brought was settled by the flush.
         # One of a newer era overtook the view that begins it.
-        if packet.era < self.era.get(packet.group, 0):
+        if packet.group in self.views and packet.era < self.views[packet.group].era:
             self.note("drop", packet.group, packet.src, 0, "older era")
             return
         waiting = self.early.setdefault(packet.group, [])
@@ -155,8 +155,6 @@ class OrderingProtocol(PlainState, ABC):
     def install(self, view: View) -> None:
         """Put a view in force, tell the application, and take what came too early for it."""
         self.views[view.group] = view
-        self.era[view.group] = view.era
-        self.peers[view.group] = frozenset((*view.members, view.leader))
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
         if self.me in view.members or view.group in self.member_of:
             self.out.deliveries.append(view)  # to a process that left: its last
@@ -166,7 +164,7 @@ class OrderingProtocol(PlainState, ABC):
             self.member_of.discard(view.group)
         self.on_view(view)
         for packet in self.early.pop(view.group, ()):
-            self._receive(packet)
+            self.receive(packet)
 
     @abstractmethod
     def on_view(self, view: View) -> None:
@@ -179,6 +177,10 @@ class OrderingProtocol(PlainState, ABC):
     @abstractmethod
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver, in this protocol's order, what it can of the union; forget the rest."""
+
+    def still_expects(self, p: ProcessId) -> bool:
+        """Is a packet welcome that comes from outside the view? It left a moment ago, or never was in."""
+        return False
 
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""
@@ -202,12 +204,12 @@ class OrderingProtocol(PlainState, ABC):
 
     def send(self, p: ProcessId, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
         """send(p, m): one packet to one process."""
-        self.out.transmits.append(((p,), g, self.era[g], header, m))
+        self.out.transmits.append(((p,), g, self.views[g].era, header, m))
 
     def b_multicast(self, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
         """B-multicast(g, m): one packet to every *other* member. Nobody sends to itself."""
         if others := self.others[g]:
-            self.out.transmits.append((others, g, self.era[g], header, m))
+            self.out.transmits.append((others, g, self.views[g].era, header, m))
 
     def set_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Ask for `on_timer(g, name)` after the delay; a running one of that name is replaced."""

@@ -78,6 +78,7 @@ class SequencedProtocol(OrderingProtocol):
         self.handed: deque[int] = deque()  # numbers delivered, not consumed yet
         self.taken = 0  # last number consumed by the application
         self.acked = 0  # ... and told to the sequencer
+        self.delivers = False  # a member; a process that only leads delivers nothing
         self.running: set[str] = set()  # timers
         self.oldest_request = 0  # when last looked at; still the same means it is repeated
         self.backoff = 1  # periods until the sequencer's next STATUS
@@ -129,14 +130,17 @@ class SequencedProtocol(OrderingProtocol):
 
     def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
         """Put an entry at its number, and deliver what is in turn."""
-        if g not in self.member_of:
+        if not self.delivers:
             return
-        if N > self.R:
-            if self.R + self.options.max_held < N:
-                raise PeerError(f"number {N} lies more than max_held above {self.R}")
+        R = self.R
+        if N > R:
+            if N > R + self.options.max_held:
+                raise PeerError(f"number {N} lies more than max_held above {R}")
             self.arrived[N] = entry
-            self.deliver_in_turn(g)
-        self.learn(g, N, stable)
+            if N == R + 1:
+                self.deliver_in_turn(g)
+        if stable > self.stable or N > self.R:
+            self.learn(g, N, stable)
 
     def deliver_in_turn(self, g: GroupId) -> None:
         """wait until N = R + 1; TO-deliver(m); R := N"""
@@ -165,7 +169,7 @@ class SequencedProtocol(OrderingProtocol):
         self.install(View(g, entry.number, entry.members, self.leader, now.era, entry.N))
         if not self.handed:
             self.taken = self.R  # a view needs no consumption
-        if g not in self.member_of:  # our last: nothing after it is for us
+        if not self.delivers:  # our last: nothing after it is for us
             self.taken = self.top = self.R
             self.arrived.clear()
             self.kept.clear()
@@ -174,11 +178,11 @@ class SequencedProtocol(OrderingProtocol):
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
-        if g not in self.member_of:
+        if not self.delivers:
             return
         if top > self.top:
             self.top = top
-        if self.top > self.R:
+        if self.top > self.R and "gap" not in self.running:
             self.start_timer(g, "gap", self.options.gap_ms)
         if stable > self.stable:
             if stable > self.taken:
@@ -230,7 +234,7 @@ class SequencedProtocol(OrderingProtocol):
     def _acknowledge_soon(self, g: GroupId) -> None:
         if self.taken - self.acked >= self.options.ack_every:
             self._acknowledge(g)
-        else:
+        elif "ack" not in self.running:
             self.start_timer(g, "ack", self.options.ack_delay_ms)
 
     def _acknowledge(self, g: GroupId) -> None:
@@ -357,6 +361,10 @@ class SequencedProtocol(OrderingProtocol):
 
     # -- views ------------------------------------------------------------------------------------
 
+    def still_expects(self, p: ProcessId) -> bool:
+        """A leaver's word that it has seen its last view."""
+        return self.book is not None and p in self.book.leaving
+
     def on_change(self, change: Change) -> None:
         """At the sequencer: the next view gets a number like a message."""
         g, book, now = change.group, self.book, self.views[change.group]
@@ -372,6 +380,7 @@ class SequencedProtocol(OrderingProtocol):
             self._start_after(N - 1)
             self._take_up_frames(last)
             self.member_of.add(g)
+            self.delivers = True
         for p in change.left:
             if p in now.members:
                 book.dismiss(p)
@@ -412,10 +421,9 @@ class SequencedProtocol(OrderingProtocol):
 
     def on_view(self, view: View) -> None:
         """A numbered view is an entry among others. One without a number begins a new era."""
+        self.delivers = view.group in self.member_of
         if view.start:
             self.leader = view.leader
-            if self.book is not None:
-                self.peers[view.group] |= self.book.leaving.keys()
         else:
             self._begin_era(view)
 

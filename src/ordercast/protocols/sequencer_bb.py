@@ -104,7 +104,7 @@ class SequencerBB(SequencedProtocol):
         self.bodies = {
             (p, n): m
             for (p, n), m in self.bodies.items()
-            if n > self.done.get(p, 0) and p in self.peers[g]
+            if n > self.done.get(p, 0) and p in self.views[g].peers
         }
         if len(self.bodies) >= self.options.max_held:
             raise PeerError(f"more than {self.options.max_held} bodies without an order")

@@ -43,6 +43,7 @@ class Stack(PlainState):
         self.network = network  # what carries the packets
         self.options = options or Options()
         self.protocols: dict[GroupId, OrderingProtocol] = {}
+        self.straight: dict[GroupId, OrderingProtocol] = {}  # those that packets reach as they are
         self.memberships: dict[GroupId, LedMembership] = {}  # of groups without a sequencer
         self.queued: dict[GroupId, list[Multicast]] = {}  # multicasts while a flush runs
         self.linked: set[GroupId] = set()  # groups that need links on this network
@@ -58,6 +59,8 @@ class Stack(PlainState):
         machine.out = self.out
         machine.left_in = self.left_in.get(g, 0)
         self.protocols[g] = machine
+        if protocol.declaration.sequenced and protocol.declaration.network <= self.network:
+            self.straight[g] = machine
         if not protocol.declaration.sequenced:
             self.memberships[g] = LedMembership(self.me, g, machine)
         if protocol.declaration.network > self.network:  # "N0" < "N1" < "N2"
@@ -68,6 +71,7 @@ class Stack(PlainState):
         protocol = self.protocols.pop(g, None)
         if protocol is not None and g in protocol.views:
             self.left_in[g] = protocol.views[g].number
+        self.straight.pop(g, None)
         self.memberships.pop(g, None)
         self.queued.pop(g, None)
         self.linked.discard(g)
@@ -83,10 +87,12 @@ class Stack(PlainState):
         out = self.out
         out.clear()
         for event in events:
-            if type(event) is Receive:
-                self._receive(event)
-            else:
+            if type(event) is not Receive:
                 self._handle(event)
+            elif (protocol := self.straight.get(event.group)) is not None:
+                protocol.receive(event)
+            else:
+                self._receive(event)
         if self.linked or self.links:
             self._put_on_links(out)
         return out
@@ -126,7 +132,7 @@ class Stack(PlainState):
             protocol.handle(packet)
         elif header in MEMBERSHIP_HEADERS:
             self._receive_membership(membership, packet)
-        elif membership.blocked and packet.era <= protocol.era.get(packet.group, 0):
+        elif membership.blocked and packet.era <= protocol.views[packet.group].era:
             # p dies; q reports what it has; a last packet of p comes to q alone. Delivered now,
             # nobody else would ever get it. What the living sent is in their reports.
             protocol.note("drop", packet.group, packet.src, 0, "after the report")
@@ -206,11 +212,10 @@ class Stack(PlainState):
     def _peers(self, g: GroupId) -> Iterable[ProcessId]:
         membership = self.memberships.get(g)
         if membership is None:
-            return self.protocols[g].peers.get(g, ())
-        view = membership.view  # a leader that is no member does not tell its protocol
-        if view is None or self.me not in (*view.members, view.leader):
-            return ()
-        return (*view.members, view.leader)
+            view = self.protocols[g].views.get(g)
+        else:
+            view = membership.view  # a leader that is no member does not tell its protocol
+        return view.peers if view is not None and self.me in view.peers else ()
 
     # -- plain state ------------------------------------------------------------------------------
 
@@ -222,6 +227,7 @@ class Stack(PlainState):
         """An independent twin with no effects pending."""
         twin = super().copy()
         twin.out = Output()
+        twin.straight = {g: twin.protocols[g] for g in twin.straight}
         for g, protocol in twin.protocols.items():
             protocol.out = twin.out
             if g in twin.memberships:
