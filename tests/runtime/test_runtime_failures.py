@@ -231,3 +231,32 @@ async def test_members_come_and_go_while_messages_flow(ordercast_cluster, protoc
                 assert sorted(own) == list(range(count))
         if PROTOCOLS[protocol].declaration.sequenced:
             assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "vector"])
+async def test_a_node_that_dies_after_it_left_changes_no_view_any_more(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(3, protocol=protocol) as cluster:
+        await cluster.groups[1].leave()
+        left = await view_of(cluster.nodes[0], ("p1", "p3"))
+        await cluster.kill(1)
+        while cluster.leader.stats()["nodes"] == 4:
+            await asyncio.sleep(0.001)
+        await cluster.groups[0].multicast(b"x")
+        assert (await anext(aiter(cluster.nodes[0]))).body == b"x"
+        assert cluster.nodes[0].stats()["groups"]["main"]["view"] == left.number
+
+
+async def test_a_node_that_dies_while_it_leaves_holds_nobody_up(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total", max_message=10, window_bytes=300) as cluster:
+        stays, leaves = cluster.nodes
+        leaves._site.engine.stop()  # it will not see its last view, nor acknowledge anything
+        leaves._site.role.leave(cluster.groups[1]._member.group.gid)
+        await view_of(stays, ("p1",))
+        await cluster.kill(1)
+        reading = asyncio.ensure_future(read_to_the_end(stays))
+        for number in range(20):
+            await cluster.groups[0].multicast(b"%d" % number)
+        await stays.aclose()
+        assert await reading == [b"%d" % number for number in range(20)]
