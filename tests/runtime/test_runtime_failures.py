@@ -260,3 +260,14 @@ async def test_a_node_that_dies_while_it_leaves_holds_nobody_up(ordercast_cluste
             await cluster.groups[0].multicast(b"%d" % number)
         await stays.aclose()
         assert await reading == [b"%d" % number for number in range(20)]
+
+
+async def test_a_leave_under_way_fails_when_the_leader_is_lost(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, order="total") as cluster:
+        cluster.leader._site.engine.stop()
+        leaving = asyncio.ensure_future(cluster.groups[0].leave())
+        await asyncio.sleep(0.05)
+        assert not leaving.done()
+        await cluster.kill_leader()
+        with pytest.raises(oc.SequencerLost):
+            await leaving

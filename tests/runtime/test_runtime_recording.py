@@ -107,6 +107,7 @@ async def test_a_node_that_closes_before_it_took_everything_leaves_a_cut_log(
     tmp_path: Path, ordercast_cluster
 ) -> None:
     async with ordercast_cluster(2, order="total", trace=tmp_path) as cluster:
+        await cluster.nodes[1].join("another", order="fifo")  # the first group still counts
         receipt = await cluster.groups[0].multicast_many([b"1", b"2"])
         await receipt.ordered()
         reading = asyncio.ensure_future(_read(cluster.nodes[0]))

@@ -213,3 +213,21 @@ async def test_a_start_that_failed_leaves_nothing_behind() -> None:
                 await oc.Node("bob", seeds=[alice.address], bind=alice.address).start()
             gc.collect()
             assert len(alice.stats()["connections"]) and alice.stats()["nodes"] == 1
+
+
+async def test_the_stream_of_a_group_ends_when_the_group_is_left(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        group = cluster.groups[0]
+
+        async def read() -> list[oc.Message | oc.View]:
+            return [event async for event in group]
+
+        reading = asyncio.ensure_future(read())
+        await (await group.multicast(b"1")).ordered()
+        await group.leave()
+        events = await reading
+        assert numbers(events) == [1] and events[-1].left == ("p1",)
+        other = cluster.groups[1]
+        await other.leave()
+        with pytest.raises(oc.GroupClosed, match="in the node's stream"):
+            aiter(other)

@@ -19,6 +19,7 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import OrderMismatch, PeerError, UsageError
 from ordercast.protocols.registry import choose
+from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import (
     Admitted,
     Apply,
@@ -153,6 +154,10 @@ class Leader:
 
     def _objection(self, hello: Hello, apply: Apply) -> Refused | None:
         site = self._site
+        try:
+            parse_address("advertise", hello.advertise)
+        except ValueError as reason:
+            return Refused("address", str(reason))
         if self._only is not None and hello.name not in self._only:
             listed = ", ".join(sorted(self._only))
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
@@ -194,6 +199,7 @@ class Leader:
         site.peers.part(pid, "excluded", evicted)
         if site.recorder is not None:
             site.recorder.crash_of(site.directory.identities[pid])
+            site.wake()  # to the disk, even if nothing else is recorded here
         self._remove(pid, reason, clean=False)
 
     def _first_view_without(self, pid: ProcessId) -> tuple[str, int]:

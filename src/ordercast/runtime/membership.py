@@ -69,6 +69,7 @@ class Membership:
         loop = asyncio.get_running_loop()
         self.installed: asyncio.Future[None] = loop.create_future()  # the first view is here
         self.gone: asyncio.Future[None] = loop.create_future()  # the view without us is here
+        self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
         self._max_message = options.max_message
         self._bodies = bodies
@@ -135,6 +136,7 @@ class Membership:
         if self.recorder is not None:
             size = sum(map(len, bodies))
             self.recorder.send(self.group.name, first, len(bodies), size, time_ns())
+            self.recorder.flush()  # a connection may write before this turn ends
         self._multicast(self.group.gid, pack_messages(first, bodies))
 
     def check_open(self) -> None:
@@ -156,16 +158,19 @@ class Membership:
 
     def install(self, view: CoreView) -> None:
         """The stack installed a view."""
-        members = self.directory.names_of(view.members)
-        before = self.view.members if self.view is not None else None
-        mine = self.directory.names[self.me]
-        if before is None:
-            joined: tuple[str, ...] = (mine,)
-            left: tuple[str, ...] = ()
-        else:
-            joined = tuple(name for name in members if name not in before)
-            left = tuple(name for name in before if name not in members)
-        self.view = View(self.group.name, view.number, members, joined, left, view.start)
+        names = self.directory.names_of
+        before = self._members
+        self._members = view.members
+        self.view = View(
+            self.group.name,
+            view.number,
+            names(view.members),
+            joined=names(p for p in view.members if p not in before)
+            if before
+            else names((self.me,)),
+            left=names(p for p in before if p not in view.members),
+            start=view.start,
+        )
         if self.recorder is not None:
             self._identities[view.number] = self.directory.identities_of(view.members)
         self.inbox.put((self, self.view, 0))
@@ -222,15 +227,14 @@ class Membership:
     # -- the end ----------------------------------------------------------------------------------
 
     def close(self, reason: BaseException) -> None:
-        """Nothing can be sent any more, and whoever waits is told why."""
-        if self.closed is None:
-            self.closed = reason
-            self.window.fail(reason)
-            self.progress.fail(reason)
-            for future in (self.installed, self.gone):
-                if not future.done():
-                    future.set_exception(reason)
-                    future.exception()  # nobody need be waiting
+        """Nothing will be sent or delivered any more, and whoever waits is told why."""
+        self.closed = reason
+        self.window.fail(reason)
+        self.progress.fail(reason)
+        for future in (self.installed, self.gone):
+            if not future.done():
+                future.set_exception(reason)
+                future.exception()  # nobody need be waiting
 
     def close_for_senders(self) -> None:
         """`leave` or `aclose` was called: no new messages; those under way still count."""

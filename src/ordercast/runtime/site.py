@@ -2,8 +2,8 @@
 
 One turn of the event loop. Multicasts of the application fill open frames; deliveries that it
 takes are counted. At the end of the turn, once: the open frames are sealed and sent, the stack is
-told what was consumed, and the recorder hands its records to the operating system. The
-connections write after that, so a send is on record before its frame leaves.
+told what was consumed, and the recorder hands its records to the operating system. A send is on
+record before its frame leaves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ordercast.core.events import Consumed, Event
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
-from ordercast.errors import FrameError, GroupClosed
+from ordercast.errors import FrameError, GroupClosed, PeerError
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
@@ -100,7 +100,9 @@ class Site:
 
     def admitted(self, conn: Connection, answer: Admitted) -> None:
         """The leader let us in."""
-        leader = next(node for node in answer.nodes if node.pid == answer.leader)
+        leader = next((node for node in answer.nodes if node.pid == answer.leader), None)
+        if leader is None:
+            raise PeerError("it let us in without saying who leads")
         for node in answer.nodes:
             self.directory.add(node)
         self.peers.bind(conn, leader.pid)
@@ -147,7 +149,8 @@ class Site:
             taken=self.taken,
             multicast=self.engine.multicast,
         )
-        self.stays_begun = [stay for stay in self.stays_begun if stay.pending_frames]
+        begun = self.stays_begun
+        self.stays_begun = [stay for stay in begun if stay.closed is None or stay.pending_frames]
         self.stays_begun.append(member)
         if self.recorder is not None:
             promised = scope or PROTOCOLS[group.protocol].declaration.scope
@@ -162,6 +165,8 @@ class Site:
         self.role.left(gid)
         self._first_message[member.group.name] = member.next_message
         del self.memberships[gid]
+        if member.inbox is not self.inbox:
+            member.inbox.end()
         if isinstance(self.role, Follower):
             self.engine.close(gid)
 
@@ -175,8 +180,13 @@ class Site:
         """The group gets a stream of its own, with what already waits for it."""
         if member.inbox is not self.inbox:
             return
+        if self.memberships.get(member.group.gid) is not member:
+            raise GroupClosed(
+                f"group {member.group.name!r} was left; what it delivered is in the node's stream"
+            )
         name = f"the stream of group {member.group.name!r}"
         own: Inbox[Parcel] = Inbox(name, self._unwrap, self.options.max_batch)
+        self._own_inboxes = [box for box in self._own_inboxes if box.parcels or not box.ended]
         self._own_inboxes.append(own)
         waiting = list(self.inbox.parcels)
         self.inbox.parcels.clear()
@@ -241,8 +251,6 @@ class Site:
 
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
         """Send a packet."""
-        if self.recorder is not None:
-            self.wake()
         self.peers.transmit(to, packet)
 
     def deliver(self, delivery: Delivery) -> None:

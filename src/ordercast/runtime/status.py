@@ -38,6 +38,7 @@ def stats_of(site: Site) -> dict[str, Any]:
 
 def _group_stats(member: Membership) -> dict[str, Any]:
     window = member.window
+    members = len(member.view.members) if member.view is not None else 0
     return {
         "order": member.group.order,
         "protocol": member.group.protocol,
@@ -52,6 +53,7 @@ def _group_stats(member: Membership) -> dict[str, Any]:
         "multicasts_waited": window.waits,
         "inbox_frames": member.pending_frames,
         "inbox_bytes": member.pending_bytes,
+        "inbox_limit": members * (window.size + window.reserve),
         "frames_sent": member.frames_sent,
         "messages_sent": member.next_message - 1,
         "frames_ordered": member.progress.ordered.value,
