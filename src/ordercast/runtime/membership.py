@@ -87,7 +87,7 @@ class Membership:
         window, outbox = self.window, self.outbox
         if outbox.filled:
             await self._let_frames_leave()
-        if self.closed is None and window.has_room(cost):
+        if self.closed is None and cost <= window.free and not window.waiters:
             window.free -= cost
         else:
             await self._take_room(cost)
@@ -106,7 +106,7 @@ class Membership:
             cost = len(raw) + MESSAGE_COST
             if outbox.filled:
                 await self._let_frames_leave()
-            if self.closed is None and window.has_room(cost):
+            if self.closed is None and cost <= window.free and not window.waiters:
                 window.free -= cost
             else:
                 await self._take_room(cost)

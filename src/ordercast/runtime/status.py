@@ -49,7 +49,7 @@ def _group_stats(member: Membership) -> dict[str, Any]:
         "reply_reserve": window.reserve,
         "reply_reserve_used": max(0, -window.free),
         "frames_under_way": window.frames,
-        "multicasts_waiting": window.waiting,
+        "multicasts_waiting": len(window.waiters),
         "multicasts_waited": window.waits,
         "inbox_frames": member.pending_frames,
         "inbox_bytes": member.pending_bytes,

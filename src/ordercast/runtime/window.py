@@ -26,23 +26,19 @@ class Window:
         self.waits = 0  # multicasts that had to wait
         self._under_way: deque[int] = deque()  # cost of each sealed frame, oldest first
         self._stable = 0  # frames that every member consumed
-        self._waiters: deque[tuple[asyncio.Future[None], int]] = deque()
-
-    def has_room(self, cost: int) -> bool:
-        """May a message of this cost go now, before nobody who waits?"""
-        return cost <= self.free and not self._waiters
+        self.waiters: deque[tuple[asyncio.Future[None], int]] = deque()  # nobody overtakes them
 
     async def wait_for(self, cost: int) -> None:
         """Wait for room and take it: the caller owes no further `free -= cost`."""
         self.waits += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((future, cost))
+        self.waiters.append((future, cost))
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
                 self.free += cost  # granted and cancelled in the same turn
-                self._grant()
+            self._grant()  # whoever waits behind may have room now
             raise
 
     def overdraw(self, cost: int) -> None:
@@ -71,25 +67,20 @@ class Window:
         """Frames under way."""
         return len(self._under_way)
 
-    @property
-    def waiting(self) -> int:
-        """Multicasts that wait for room now."""
-        return len(self._waiters)
-
     def fail(self, error: BaseException) -> None:
         """No room will come: everybody who waits gets the error."""
-        while self._waiters:
-            future, _ = self._waiters.popleft()
+        while self.waiters:
+            future, _ = self.waiters.popleft()
             if not future.done():
                 future.set_exception(error)
 
     def _grant(self) -> None:
-        while self._waiters:
-            future, cost = self._waiters[0]
+        while self.waiters:
+            future, cost = self.waiters[0]
             if future.done():  # cancelled while it waited
-                self._waiters.popleft()
+                self.waiters.popleft()
             elif cost <= self.free:
-                self._waiters.popleft()
+                self.waiters.popleft()
                 self.free -= cost
                 future.set_result(None)
             else:
