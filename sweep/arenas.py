@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.core.events import Receive
+from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.simulation import (
@@ -28,6 +28,7 @@ from ordercast.simulation import (
     Workload,
     overlapping_groups,
 )
+from ordercast.simulation.engine import Simulation
 from ordercast.stack.stack import headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
@@ -71,6 +72,39 @@ class Arena(msgspec.Struct, frozen=True):
     def wanted(self, protocol: Protocol) -> tuple[str, ...]:
         """The properties that every run here must have."""
         return tuple(dict.fromkeys((*protocol.declaration.promises, *ALWAYS, *self.also)))
+
+
+class OnlyListens(msgspec.Struct, frozen=True):
+    """The application at a process says nothing until `Rejoin`."""
+
+    process: int
+    at_ms: float = 0.0
+
+    def apply(self, simulation: Simulation) -> None:
+        """Take its voice."""
+        assert isinstance(simulation.applications, list)
+        simulation.applications[self.process] = None
+
+
+class Rejoin(msgspec.Struct, frozen=True):
+    """A process that has left comes back, and speaks; one that is still a member does nothing."""
+
+    process: int
+    group: int
+    at_ms: float
+
+    def apply(self, simulation: Simulation) -> None:
+        """Close the group there, open it again, and ask the leader."""
+        seat = simulation.seats[self.process][self.group]
+        if seat.in_view:
+            return
+        simulation.machines[self.process].close(self.group)
+        simulation.timers.cancel(self.process, self.group)
+        seat.opened = False
+        simulation.open(self.process, self.group)
+        simulation.tell_leader(Change(self.group, joined=(self.process,)))
+        assert isinstance(simulation.applications, list)
+        simulation.applications[self.process] = next(filter(None, simulation.applications))
 
 
 def through_the_codec(protocol: Protocol) -> Callable[[Receive], Receive]:
@@ -133,6 +167,22 @@ def _leave(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), "groups": (group,), "faults": (gone,)}
 
 
+def _rejoin(_: Protocol, rng: Random) -> Fields:
+    # It says nothing before it leaves: a node that leaves waits until what it said is ordered, but
+    # the applications here do not, and what is dropped then would be a gap after its return.
+    leader = rng.choice((0, 3))
+    who, at_ms = rng.choice((1, 2) if leader == 0 else (0, 1, 2)), rng.uniform(1, 12)
+    back = Rejoin(who, 1, at_ms=at_ms + rng.uniform(5, 800))
+    others = tuple(p for p in (0, 1, 2) if p != who)
+    pause_us = rng.choice((1000.0, 200_000.0))
+    return {
+        **rng.choice(NETWORKS),
+        "groups": (GroupConfig(members=(0, 1, 2), led=True, leader=leader),),
+        "faults": (OnlyListens(who), Leave(who, 1, at_ms=at_ms), back),
+        "workload": Workload(senders=others, reply=1.5, depth=4, every_us=pause_us),
+    }
+
+
 def _churn(_: Protocol, rng: Random) -> Fields:
     leader = rng.choice((0, 4))
     faults: list[Crash | Join | Leave] = []
@@ -175,6 +225,8 @@ ARENAS: dict[str, Arena] = {
         Arena("partition", "one member is cut off for a while", _partition),
         Arena("crash_and_join", "one crashes, one joins", _crash_and_join, AFTER_A_VIEW_CHANGE),
         Arena("leave", "one leaves, perhaps the leader", _leave, AFTER_A_VIEW_CHANGE),
+        # vsync also compares the time between an exclusion and a return, when nothing is delivered
+        Arena("rejoin", "one leaves and comes back", _rejoin, ("agreement",)),
         Arena("churn", "many come, leave and crash at once", _churn, AFTER_A_VIEW_CHANGE),
         Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
     )
