@@ -7,10 +7,12 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ordercast.core.events import Event, Multicast, Receive, Timer, View
+from ordercast.core.declaration import Network
+from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.stack.stack import Stack
 
 G = 1  # the group of most tests
 
@@ -172,4 +174,34 @@ def bench(
     everybody = dict.fromkeys(members if leader is None else (*members, leader))
     made = Bench({p: protocol(p, options) for p in everybody})
     made.view(*members, leader=leader)
+    return made
+
+
+def stacks(
+    protocol: type[OrderingProtocol],
+    *processes: ProcessId,
+    network: Network = "N1",
+    options: Options | None = None,
+) -> Bench:
+    """One stack per process, the group opened everywhere and no view installed."""
+    made = Bench({p: Stack(p, network=network, options=options) for p in processes})
+    for machine in made.machines.values():
+        assert isinstance(machine, Stack)
+        machine.open(G, protocol)
+    return made
+
+
+def led(
+    protocol: type[OrderingProtocol],
+    *members: ProcessId,
+    leader: ProcessId,
+    others: tuple[ProcessId, ...] = (),
+    network: Network = "N1",
+    options: Options | None = None,
+) -> Bench:
+    """A led group whose members are in view 1; the others wait outside."""
+    everybody = dict.fromkeys((leader, *members, *others))
+    made = stacks(protocol, *everybody, network=network, options=options)
+    made.step(leader, View(G, 0, (), leader), Change(G, joined=members))
+    made.carry()
     return made

@@ -1,0 +1,352 @@
+"""Views led by one process: PROPOSE, REPORT, INSTALL, on a network that reorders and repeats."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from machines import Bench, G, led, stacks
+from ordercast.core.events import Change, Receive, View
+from ordercast.membership.led import Install, LedMembership, Propose, Report, Unstable
+from ordercast.protocols.fifo import Fifo, FifoData
+from ordercast.protocols.vector import CausalVector
+from ordercast.stack.stack import Stack
+
+
+def stack(b: Bench, p: int) -> Stack:
+    found = b.machines[p]
+    assert isinstance(found, Stack)
+    return found
+
+
+def membership(b: Bench, p: int) -> LedMembership:
+    return stack(b, p).memberships[G]
+
+
+# -- the pseudo-code ------------------------------------------------------------------------------
+
+
+def test_the_first_members_come_in_by_a_real_change() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    assert [b.story(p) for p in (1, 2, 3)] == [["123"]] * 3
+
+
+def test_the_members_change_propose_goes_to_the_members_alive() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1, others=(4,))
+    b.step(1, Change(G, joined=(4,), dead=(3,)))
+    assert [p.dst for p in b.find(header=Propose)] == [2]
+
+
+def test_propose_at_p_stop_sending_and_report_every_unstable_frame() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.say(2, "m")
+    b.step(1, Change(G, joined=(3,)))
+    b.bring(1, 2, Propose)
+    assert membership(b, 2).blocked
+    assert [(p.header, p.receive.payload) for p in b.find(2, 1, Unstable)] == [
+        (Unstable(2, 2, 1, ()), b"m")
+    ]
+    assert b.find(2, 1, Report(2, 1))
+
+
+def test_no_install_before_all_have_reported_and_all_their_frames_are_here() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.say(2, "m")
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.bring(1, 2, Propose)
+    b.bring(2, 1, Report)  # overtakes the frame it counts
+    assert not b.find(header=Install)
+    b.bring(2, 1, Unstable)
+    assert b.find(1, 2, Install)
+
+
+def test_install_waits_for_the_union() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.say(3, "m")
+    b.bring(3, 1)
+    b.lose(3, 2)
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.bring(1, 2, Propose)
+    b.bring(2, 1, Report)
+    b.bring(1, 2, Install)  # overtakes the union
+    assert b.story(2) == ["123"]
+    b.bring(1, 2, Unstable)
+    assert b.story(2) == b.story(1) == ["123", "m", "12"]
+
+
+def test_after_install_everybody_sends_again() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.carry()
+    assert not membership(b, 1).blocked
+    assert not membership(b, 2).blocked
+    b.say(2, "m")
+    b.carry()
+    assert b.texts(1) == ["m"]
+
+
+# -- interleavings --------------------------------------------------------------------------------
+
+
+def test_a_last_packet_of_the_dead_that_comes_after_the_report_is_not_delivered() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.say(3, "m")
+    b.lose(3, 1)
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.bring(1, 2, Propose)
+    b.bring(3, 2, FifoData)  # nobody else will ever get it
+    b.carry()
+    assert b.story(1) == b.story(2) == ["123", "12"]
+
+
+def test_what_a_live_member_sent_before_it_stopped_is_in_the_union() -> None:
+    b = led(Fifo, 1, 2, 3, 4, leader=1)
+    b.say(3, "m")
+    b.crash(4)
+    b.step(1, Change(G, dead=(4,)))
+    b.bring(header=Propose)
+    b.bring(3, 2, FifoData)  # after 2 has reported
+    b.carry()
+    assert [b.story(p) for p in (1, 2, 3)] == [["1234", "m", "123"]] * 3
+
+
+def test_a_propose_that_overtakes_the_install_before_it_waits() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3, 4))
+    b.step(1, Change(G, joined=(3,)), Change(G, joined=(4,)))
+    b.bring(1, 2, Propose)
+    b.bring(2, 1, Report)
+    b.arrive(*b.find(1, 2, Propose), *b.find(1, 3, Propose))
+    assert (b.story(2), b.story(3)) == (["12"], [])
+    b.carry()
+    assert b.story(2) == ["12", "123", "1234"]
+    assert b.story(3) == ["123", "1234"]
+    assert b.story(4) == ["1234"]
+
+
+def test_of_two_proposals_that_overtook_the_install_the_later_attempt_counts() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3, 4))
+    b.step(1, Change(G, joined=(3,)), Change(G, joined=(4,)))
+    b.bring(1, 2, Propose)
+    b.bring(2, 1, Report)
+    first = b.find(1, 3, Propose)
+    b.crash(2)
+    b.step(1, Change(G, dead=(2,)))  # the attempt for view 3 starts again without 2
+    second = [p for p in b.find(1, 3, Propose) if p not in first]
+    b.arrive(*second, *first)
+    b.carry()
+    assert b.story(1) == ["12", "123", "134"]
+    assert b.story(3) == ["123", "134"]
+
+
+def test_repeated_packets_change_nothing() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.say(2, "m")
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    seen = []
+    while b.flight:
+        packet = b.flight[0]
+        b.repeat(packet)
+        b.arrive(packet)
+        seen.append(packet)
+    b.repeat(*seen)
+    b.carry()
+    assert b.story(1) == b.story(2) == ["123", "m", "12"]
+    assert not b.faults
+
+
+def test_a_death_during_the_flush_starts_a_new_attempt_and_old_reports_are_ignored() -> None:
+    b = led(Fifo, 1, 2, 3, 4, leader=1)
+    b.crash(4)
+    b.step(1, Change(G, dead=(4,)))
+    b.bring(1, 2, Propose)
+    old = b.find(2, 1, Report)
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.arrive(*old)
+    assert not b.find(header=Install)
+    b.carry()
+    assert b.story(1) == b.story(2) == ["1234", "12"]
+
+
+def test_changes_that_come_during_a_flush_run_one_after_the_other() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3, 4))
+    b.step(1, Change(G, joined=(3,)), Change(G, joined=(4,)), Change(G, left=(2,)))
+    b.carry()
+    assert b.story(1) == ["12", "123", "1234", "134"]
+    assert b.story(2) == ["12", "123", "1234", "134"]
+    assert b.story(3) == ["123", "1234", "134"]
+    assert b.story(4) == ["1234", "134"]
+
+
+def test_one_that_dies_before_its_turn_to_join_is_not_taken_in() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3, 4))
+    b.step(1, Change(G, joined=(3,)), Change(G, joined=(4,)))
+    b.crash(4)
+    b.step(1, Change(G, dead=(4,)))
+    b.carry()
+    assert membership(b, 1).next_members is None
+    assert b.story(1)[-1] == b.story(3)[-1] == "123"
+
+
+def test_a_joiner_that_dies_during_its_own_join_is_left_out() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G, joined=(3,)))
+    b.crash(3)
+    b.step(1, Change(G, dead=(3,)))
+    b.carry()
+    assert b.story(1) == b.story(2) == ["12", "12"]
+
+
+def test_a_joiner_hears_nothing_of_the_view_before_its_first() -> None:
+    b = led(CausalVector, 1, 2, leader=1, others=(3,))
+    b.say(1, "old")
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    b.say(2, "new")
+    b.carry()
+    assert b.story(3) == ["123", "new"]
+    assert b.story(1) == b.story(2) == ["12", "old", "123", "new"]
+
+
+def test_a_frame_of_the_new_view_that_overtakes_the_install_of_a_joiner_waits() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G, joined=(3,)))
+    b.bring(1, 2)
+    b.bring(2, 1)
+    b.say(1, "new")
+    b.bring(1, 3, FifoData)
+    assert b.story(3) == []
+    b.carry()
+    assert b.story(3) == ["123", "new"]
+
+
+def test_a_leaver_delivers_the_union_then_gets_its_last_view_and_nothing_after() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.say(1, "m")
+    b.step(1, Change(G, left=(3,)))
+    b.carry()
+    b.say(1, "after")
+    b.carry()
+    assert b.story(3) == ["123", "m", "12"]
+    assert b.story(2) == ["123", "m", "12", "after"]
+
+
+def test_the_leader_need_not_be_a_member() -> None:
+    b = led(Fifo, 2, 3, leader=1, others=(4,))
+    b.say(2, "m")
+    b.step(1, Change(G, joined=(4,)))
+    b.carry()
+    assert b.log[1] == []
+    assert b.story(2) == b.story(3) == ["23", "m", "234"]
+    assert b.story(4) == ["234"]
+
+
+def test_the_leader_may_leave_and_join_again_and_leads_all_the_time() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G, left=(1,)))
+    b.carry()
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    b.say(2, "without 1")
+    b.step(1, Change(G, joined=(1,)))
+    b.carry()
+    b.say(1, "back")
+    b.carry()
+    assert b.story(1) == ["12", "2", "231", "back"]
+    assert b.story(2) == ["12", "2", "23", "without 1", "231", "back"]
+
+
+def test_a_group_may_become_empty_and_be_joined_again() -> None:
+    b = led(Fifo, 2, leader=1, others=(3,))
+    b.step(1, Change(G, left=(2,)))
+    b.carry()
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    assert b.story(2) == ["2", ""]
+    assert b.story(3) == ["3"]
+
+
+def test_a_rejoiner_does_not_take_the_install_of_its_former_stay() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G, joined=(3,)))
+    b.bring(1, 2)
+    b.bring(2, 1)
+    old = b.find(1, 3, Install)
+    b.carry()
+    b.step(1, Change(G, left=(3,)))
+    b.carry()
+    stack(b, 3).close(G)
+    stack(b, 3).open(G, Fifo)
+    b.repeat(*old)
+    assert b.story(3) == ["123", "12"]
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    assert b.story(3) == ["123", "12", "123"]
+
+
+@pytest.mark.parametrize(
+    "header", [Propose(9, 2), Install(1, 2, (2,), 3, 0), Unstable(1, 1, 1, ())]
+)
+def test_only_the_leader_may_speak_as_the_leader(header: Propose | Install | Unstable) -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    before = stack(b, 2).fingerprint()
+    b.step(2, Receive(3, G, 2, header))
+    assert b.faults == [(2, 3, "process 3 speaks as the leader, which is 1")]
+    assert stack(b, 2).fingerprint() == before
+
+
+@given(st.integers(0, 2**32))
+def test_survivors_deliver_the_same_in_each_view_whatever_the_order_of_packets(seed: int) -> None:
+    """Joins, leaves and deaths while everybody talks; any packet may be the next to arrive."""
+    rng = random.Random(seed)
+    b = led(rng.choice([Fifo, CausalVector]), 1, 2, 3, leader=rng.choice([0, 1]), others=(4, 5))
+    leader = 0 if 0 in b.machines else 1
+    changes = [Change(G, joined=(4,)), Change(G, left=(2,)), Change(G, dead=(3,)),
+               Change(G, joined=(5,))]  # fmt: skip
+    rng.shuffle(changes)
+    for i in range(80):
+        if rng.random() < 0.25:
+            b.say(rng.choice([p for p in b.machines if p]), str(i))
+        if changes and rng.random() < 0.1:
+            change = changes.pop()
+            if change.dead:
+                b.flight = [p for p in b.flight if p.src != 3 or rng.random() < 0.5]
+                b.crash(3)
+            b.step(leader, change)
+        if b.flight:
+            packet = rng.choice(b.flight)
+            if rng.random() < 0.1:
+                b.repeat(packet)
+            b.arrive(packet)
+    while b.flight:
+        b.arrive(rng.choice(b.flight))
+    assert not b.faults
+    assert not any(membership(b, p).blocked for p in b.machines)
+    stays: dict[tuple[View, View], set[frozenset[object]]] = {}
+    for p in b.machines:
+        view, between = None, []
+        for entry in b.log[p]:
+            if not isinstance(entry, View):
+                between.append(entry)
+                continue
+            if view is not None and p in view.members:
+                stays.setdefault((view, entry), set()).add(frozenset(between))
+            view, between = entry, []
+    assert all(len(sets) == 1 for sets in stays.values())
+    last = {p: [e for e in b.log[p] if isinstance(e, View)][-1:] for p in b.machines}
+    newest = max((views[0] for views in last.values() if views), key=lambda view: view.number)
+    assert all(last[p] == [newest] for p in newest.members)
+
+
+def test_packets_for_a_group_that_is_not_open_are_ignored() -> None:
+    b = stacks(Fifo, 1)
+    b.step(1, Receive(2, 9, 1, Propose(1, 1)), Receive(2, 9, 1, FifoData(1, 0)))
+    assert (b.flight, b.faults) == ([], [])

@@ -1,0 +1,329 @@
+"""Membership, links and ordering put together."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from machines import Bench, G, led, stacks
+from ordercast.core.declaration import Network
+from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.led import MEMBERSHIP_HEADERS
+from ordercast.protocols.basic import Basic
+from ordercast.protocols.fifo import Fifo, FifoData
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.reliable import Reliable
+from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.vector import CausalVector
+from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
+from ordercast.stack.stack import MAX_REPEATS, Stack, headers_of
+
+every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+
+
+def stack(b: Bench, p: int) -> Stack:
+    found = b.machines[p]
+    assert isinstance(found, Stack)
+    return found
+
+
+def static(
+    protocol: type[OrderingProtocol],
+    *members: int,
+    network: Network = "N1",
+    options: Options | None = None,
+) -> Bench:
+    b = stacks(protocol, *members, network=network, options=options)
+    b.view(*members)
+    return b
+
+
+# -- links ----------------------------------------------------------------------------------------
+
+
+@every_protocol
+@pytest.mark.parametrize("network", ["N0", "N1", "N2"])
+def test_links_are_put_in_only_where_the_network_is_weaker_than_the_protocol_needs(
+    protocol: type[OrderingProtocol], network: Network
+) -> None:
+    b = static(protocol, 1, 2, network=network)
+    b.say(2, "m")
+    linked = [isinstance(packet.header, Linked) for packet in b.flight]
+    assert linked
+    assert set(linked) == {protocol.declaration.network > network}
+
+
+@every_protocol
+@given(st.integers(0, 2**32))
+@settings(max_examples=15)
+def test_every_protocol_works_on_a_network_that_loses_repeats_and_reorders(
+    protocol: type[OrderingProtocol], seed: int
+) -> None:
+    rng = random.Random(seed)
+    b = static(protocol, 1, 2, 3, network="N0", options=Options(ack_every=3))
+    for i in range(12):
+        b.say(rng.choice([1, 2, 3]), str(i))
+        for _ in range(rng.randrange(6)):
+            if b.flight:
+                packet = rng.choice(b.flight)
+                if rng.random() < 0.3:
+                    b.flight.remove(packet)
+                elif rng.random() < 0.2:
+                    b.repeat(packet)
+                else:
+                    b.arrive(packet)
+    b.settle()
+    assert [sorted(b.texts(p), key=int) for p in (1, 2, 3)] == [[str(i) for i in range(12)]] * 3
+    if protocol.declaration.order == "total":
+        assert b.texts(1) == b.texts(2) == b.texts(3)
+    assert not b.faults
+
+
+def test_a_link_acknowledges_alone_after_a_while_or_after_so_many_packets() -> None:
+    b = static(Basic, 1, 2, network="N0", options=Options(ack_every=2))
+    b.say(1, "a")
+    b.carry()
+    assert not b.find(header=LinkAck)
+    b.ring(2, "ack", LINK_GROUP)
+    b.bring(2, 1, LinkAck(1))
+    assert stack(b, 1).links[2].unacked == {}
+
+
+def test_what_a_link_lost_is_transmitted_again() -> None:
+    b = static(Basic, 1, 2, network="N0")
+    b.say(1, "m")
+    b.lose()
+    b.ring(1, "retransmit", LINK_GROUP)
+    assert not b.flight  # the first look
+    b.ring(1, "retransmit", LINK_GROUP)
+    b.carry()
+    assert b.texts(2) == ["m"]
+
+
+def test_one_link_carries_all_groups_two_processes_share_in_one_order() -> None:
+    b = static(Basic, 1, 2, network="N0")
+    for p in (1, 2):
+        stack(b, p).open(2, Basic)
+        b.step(p, View(2, 1, (1, 2), 1))
+    b.step(1, Multicast(1, b"first"))
+    b.step(1, Multicast(2, b"second"))
+    b.arrive(*reversed(b.flight))
+    assert b.texts(2) == ["first", "second"]
+
+
+def test_a_packet_beyond_the_window_of_a_link_is_a_fault() -> None:
+    b = static(Basic, 1, 2, network="N0", options=Options(max_held=5))
+    b.step(2, Receive(1, G, 1, Linked(6, 0, FifoData(1, 0))))
+    b.step(2, Receive(1, LINK_GROUP, 0, LinkAck(9)))
+    assert [fault[:2] for fault in b.faults] == [(2, 1), (2, 1)]
+
+
+def test_a_link_to_a_process_in_no_view_is_given_up_after_so_many_repeats() -> None:
+    b = led(Basic, 1, 2, leader=1, network="N0")
+    b.settle()
+    b.say(1, "m")
+    b.crash(2)
+    b.step(1, Change(G, dead=(2,)))
+    b.settle(rounds=MAX_REPEATS + 20)
+    assert 2 not in stack(b, 1).links
+
+
+def test_a_link_to_a_member_is_never_given_up_not_even_by_a_leader_that_is_no_member() -> None:
+    b = led(Basic, 2, 3, leader=1, network="N0")
+    b.settle()
+    b.step(1, Change(G, left=(3,)))
+    for _ in range(MAX_REPEATS + 20):  # a long time without any packet
+        b.flight.clear()
+        b.ring(1, "retransmit", LINK_GROUP)
+    assert set(stack(b, 1).links) == {2, 3}
+    b.settle()
+    assert b.story(2)[-1] == b.story(3)[-1] == "2"
+
+
+def test_one_that_left_gives_up_its_link_to_a_former_peer_that_does_not_answer() -> None:
+    b = led(Basic, 1, 2, 3, leader=1, network="N0")
+    b.say(2, "m")
+    b.settle()
+    b.step(1, Change(G, left=(2,)))
+    b.settle()
+    assert b.story(2)[-1] == "13"
+    b.crash(3)
+    stack(b, 2).links[3].wrap(G, 1, FifoData(1, 0), b"the last word")
+    b.timers[2][LINK_GROUP, "retransmit"] = 0
+    b.step(1, Change(G, dead=(3,)))
+    b.settle(rounds=MAX_REPEATS + 20)
+    assert 3 not in stack(b, 2).links
+
+
+# -- flushes --------------------------------------------------------------------------------------
+
+
+def test_multicasts_during_a_flush_are_sent_in_the_new_view() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G, joined=(3,)))
+    b.say(1, "from the leader")
+    b.bring(1, 2)
+    b.say(2, "x", "y")
+    assert not b.find(header=FifoData)
+    b.carry()
+    assert b.story(3)[0] == "123"
+    assert sorted(b.texts(3)) == ["from the leader", "x", "y"]
+    assert b.story(2)[:2] == ["12", "123"]
+    assert b.texts(1).index("x") < b.texts(1).index("y")
+
+
+def test_multicasts_queued_by_one_that_leaves_are_dropped() -> None:
+    b = led(Fifo, 1, 2, leader=1)
+    b.step(1, Change(G, left=(2,)))
+    b.bring(1, 2)
+    b.say(2, "too late")
+    b.carry()
+    assert b.texts(1) == b.texts(2) == []
+    assert stack(b, 2).queued == {}
+
+
+@every_protocol
+def test_a_change_gives_every_protocol_its_next_view(protocol: type[OrderingProtocol]) -> None:
+    b = led(protocol, 1, 2, leader=1, others=(3,))
+    b.say(2, "old")
+    b.settle()
+    b.step(1, Change(G, joined=(3,)))
+    b.settle()
+    b.say(3, "new")
+    b.settle()
+    assert b.story(1) == b.story(2) == ["12", "old", "123", "new"]
+    assert b.story(3) == ["123", "new"]
+
+
+@every_protocol
+@pytest.mark.parametrize("network", ["N0", "N1"])
+def test_leave_and_rejoin_with_packets_of_the_former_stay_still_under_way(
+    protocol: type[OrderingProtocol], network: Network
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1, network=network)
+    b.settle()
+    b.say(3, "a")
+    old = list(b.flight)  # each of these comes a second time, late
+    b.settle()
+    b.step(1, Change(G, left=(3,)))
+    old += b.flight
+    b.settle()
+    stack(b, 3).close(G)
+    stack(b, 3).open(G, protocol)
+    b.repeat(*old)
+    b.step(1, Change(G, joined=(3,)))
+    b.repeat(*old)
+    b.settle()
+    b.repeat(*old)
+    b.say(3, "b")
+    b.settle()
+    assert b.story(3) == ["123", "a", "12", "123", "b"]
+    assert b.story(1) == b.story(2) == ["123", "a", "12", "123", "b"]
+    assert not b.faults
+    assert b.stable[3] == 1  # of this stay
+
+
+# -- the door -------------------------------------------------------------------------------------
+
+
+def test_the_headers_of_a_channel_are_the_memberships_then_the_protocols() -> None:
+    for protocol in PROTOCOLS.values():
+        headers = headers_of(protocol)
+        assert headers == (*MEMBERSHIP_HEADERS, *protocol.headers)
+        assert len(set(headers)) == len(headers)
+
+
+@every_protocol
+def test_whatever_leaves_a_group_has_a_header_of_its_channel(
+    protocol: type[OrderingProtocol],
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1, others=(4,))
+    for p in (1, 2, 3):
+        b.say(p, "m")
+    b.step(1, Change(G, joined=(4,), left=(3,)))
+    seen = set()
+    for _ in range(500):
+        seen |= {type(packet.header) for packet in b.flight}
+        if b.flight:
+            b.arrive(b.flight[0])
+            continue
+        for p, timers in b.timers.items():
+            for g, name in list(timers):
+                b.ring(p, name, g)
+    assert not b.flight
+    assert seen <= set(headers_of(protocol))
+
+
+def test_group_0_belongs_to_the_links_and_a_group_is_opened_once() -> None:
+    b = static(Basic, 1)
+    with pytest.raises(AssertionError):
+        stack(b, 1).open(LINK_GROUP, Basic)
+    with pytest.raises(AssertionError):
+        stack(b, 1).open(G, Basic)
+
+
+def test_events_for_a_group_that_was_closed_are_ignored() -> None:
+    b = static(Fifo, 1, 2)
+    b.say(1, "m")
+    stack(b, 2).close(G)
+    b.carry()
+    out = b.step(2, Multicast(G, b"m"), Timer(G, "ack"))
+    assert b.texts(2) == []
+    assert (out.transmits, out.deliveries, out.faults) == ([], [], [])
+    stack(b, 2).close(G)  # closing twice is no harm
+
+
+def test_the_output_of_a_step_is_of_that_step_alone() -> None:
+    b = static(Basic, 1, 2)
+    machine = stack(b, 1)
+    first = machine.step([Multicast(G, b"a")])
+    kept = first.deliveries
+    second = machine.step([])
+    assert [getattr(second, column) for column in Output.__slots__] == [[]] * 6
+    assert len(kept) == 1  # a driver may still hold the columns of the step before
+
+
+@every_protocol
+@pytest.mark.parametrize("network", ["N0", "N1"])
+def test_a_copy_of_a_stack_steps_as_the_original_and_does_not_touch_it(
+    protocol: type[OrderingProtocol], network: Network
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1, others=(4,), network=network)
+    for p in (1, 2, 3):
+        b.say(p, "m")
+    b.step(1, Change(G, joined=(4,)))
+    b.arrive(*b.flight[::2])
+    for p in (1, 2, 3):
+        machine = stack(b, p)
+        before = machine.fingerprint()
+        twin = machine.copy()
+        assert twin.fingerprint() == before
+        events: list[Event] = [packet.receive for packet in b.flight if packet.dst == p]
+        events += [Timer(g, name) for g, name in b.timers[p]]
+        events.append(Multicast(G, b"next"))
+        out = twin.step(events)
+        columns = {name: list(getattr(out, name)) for name in Output.__slots__}
+        assert machine.fingerprint() == before
+        again = machine.step(events)
+        assert columns == {name: getattr(again, name) for name in Output.__slots__}
+        assert twin.fingerprint() == machine.fingerprint() != before
+
+
+def test_different_protocols_in_different_groups_do_not_disturb_each_other() -> None:
+    b = stacks(Fifo, 1, 2, network="N1")
+    protocols = (Reliable, CausalVector, SequencerPB)
+    for g, protocol in enumerate(protocols, start=2):
+        for p in (1, 2):
+            stack(b, p).open(g, protocol)
+    for g in range(1, 5):
+        for p in (1, 2):
+            b.step(p, View(g, 1, (1, 2), 1))
+    for g in range(1, 5):
+        b.step(2, Multicast(g, str(g).encode()))
+    b.settle()
+    assert sorted(b.texts(1)) == sorted(b.texts(2)) == ["1", "2", "3", "4"]
