@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,9 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import GroupClosed, MessageTooLarge
-from ordercast.runtime.bodies import Bodies
 from ordercast.runtime.control import GroupEntry
-from ordercast.runtime.directory import Directory
-from ordercast.runtime.inbox import Inbox
 from ordercast.runtime.items import Event, Message, View
-from ordercast.runtime.options import MESSAGE_COST, NodeOptions
+from ordercast.runtime.options import MESSAGE_COST
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.receipt import Progress, Receipt
 from ordercast.runtime.window import Window
@@ -24,7 +21,7 @@ from ordercast.wire.frame import FIXED_SIZE
 from ordercast.wire.messages import pack_messages, unpack_messages
 
 if TYPE_CHECKING:
-    from ordercast.trace.recorder import Recorder
+    from ordercast.runtime.site import Site
 
 Parcel = tuple["Membership", Delivery | View, int]
 """(whose, what, bytes that it holds in memory)"""
@@ -34,33 +31,19 @@ class Membership:
     """One stay in a group, from the join to the leave."""
 
     def __init__(
-        self,
-        group: GroupEntry,
-        *,
-        me: ProcessId,
-        scope: str | None,
-        options: NodeOptions,
-        directory: Directory,
-        recorder: Recorder | None,
-        inbox: Inbox[Parcel],
-        outbox: Outbox,
-        bodies: Bodies,
-        first_message: int,
-        is_consumer: Callable[[], bool],
-        taken: Callable[[Membership], None],
-        multicast: Callable[[int, bytes], None],
+        self, site: Site, group: GroupEntry, scope: str | None, outbox: Outbox, first_message: int
     ) -> None:
         self.group = group
-        self.me = me
         self.scope = scope
-        self.directory = directory
-        self.recorder = recorder
-        self.inbox = inbox
+        self.me = site.me.pid
+        self.directory = site.directory
+        self.recorder = site.recorder
+        self.inbox = site.inbox  # the node's, until the group gets a stream of its own
         self.outbox = outbox
         self.view: View | None = None  # the last one put into the inbox
         self.closed: BaseException | None = None  # why nothing can be sent any more
-        self.progress = Progress(is_consumer)
-        self.window = Window(options.window_bytes, options.reply_reserve)
+        self.progress = Progress(site.is_consumer)
+        self.window = Window(site.options.window_bytes, site.options.reply_reserve)
         self.frames_sent = 0
         self.next_message = first_message  # number of the next message; goes on over a rejoin
         self.consumed = 0  # frames taken by the application, not yet told to the stack
@@ -71,10 +54,10 @@ class Membership:
         self.gone: asyncio.Future[None] = loop.create_future()  # the view without us is here
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
-        self._max_message = options.max_message
-        self._bodies = bodies
-        self._taken = taken
-        self._multicast = multicast
+        self._max_message = site.options.max_message
+        self._bodies = site.bodies
+        self._taken = site.taken
+        self._multicast = site.engine.multicast
 
     # -- sending ----------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class Site:
         self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
         self.error: BaseException | None = None  # why this node ended by itself
         self.in_cluster = False
-        self._bodies = Bodies(options.codec)
+        self.bodies = Bodies(options.codec)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[tuple[str, str], Outbox] = {}  # per domain: (order, protocol)
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
@@ -134,21 +134,9 @@ class Site:
         domain = (group.order, group.protocol)
         if domain not in self._outboxes:
             self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
-        member = self.memberships[gid] = Membership(
-            group,
-            me=self.me.pid,
-            scope=scope,
-            options=self.options,
-            directory=self.directory,
-            recorder=self.recorder,
-            inbox=self.inbox,
-            outbox=self._outboxes[domain],
-            bodies=self._bodies,
-            first_message=self._first_message.get(group.name, 1),
-            is_consumer=self.is_consumer,
-            taken=self.taken,
-            multicast=self.engine.multicast,
-        )
+        first_message = self._first_message.get(group.name, 1)
+        member = Membership(self, group, scope, self._outboxes[domain], first_message)
+        self.memberships[gid] = member
         begun = self.stays_begun
         self.stays_begun = [stay for stay in begun if stay.closed is None or stay.pending_frames]
         self.stays_begun.append(member)

@@ -1,0 +1,64 @@
+"""The public surface: small, typed, cheap to import, silent unless asked."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import ordercast as oc
+from ordercast.errors import OrdercastError
+
+
+def test_every_public_name_is_there_and_every_error_is_in_one_tree() -> None:
+    for name in oc.__all__:
+        value = getattr(oc, name)
+        assert value.__doc__, name
+        if isinstance(value, type) and issubclass(value, BaseException):
+            assert issubclass(value, OrdercastError)
+    try:
+        oc.Nodes  # noqa: B018
+    except AttributeError as error:
+        assert "has no attribute 'Nodes'" in str(error)
+    else:
+        raise AssertionError("a name that is not there was found")
+
+
+def test_importing_the_package_imports_no_sockets() -> None:
+    code = (
+        "import sys, ordercast; "
+        "sys.exit(any(m.startswith('ordercast.') or m in ('asyncio', 'msgspec') "
+        "for m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_no_log_handler_is_installed() -> None:
+    assert logging.getLogger("ordercast").handlers == []
+    assert logging.getLogger("ordercast.runtime").handlers == []
+
+
+async def test_stats_are_plain_data_with_every_limit_beside_what_it_limits() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        await node.join("g", order="total")
+        stats = node.stats()
+        group = stats["groups"]["g"]
+        for limit, used in (
+            ("window_bytes", "window_used"),
+            ("reply_reserve", "reply_reserve_used"),
+            ("inbox_limit", "inbox_bytes"),
+        ):
+            assert 0 <= group[used] <= group[limit]
+        assert 1 == stats["nodes"] <= stats["max_nodes"]
+        assert stats["connections"]["open"] == 0
+
+
+async def test_nodes_and_groups_say_what_they_are() -> None:
+    node = oc.Node("alice", bootstrap=True)
+    assert repr(node) == "<Node 'alice', new>"
+    async with node:
+        group = await node.join("g", order="causal")
+        assert repr(group) == "<Group 'g', order 'causal' by 'vector'>"
+        assert (group.name, group.order, group.protocol) == ("g", "causal", "vector")
+        assert group.members == ("alice",) and node.leads and node.incarnation == 1
+    assert repr(node) == "<Node 'alice', closed>"
