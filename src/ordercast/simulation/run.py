@@ -10,6 +10,7 @@ from random import Random
 
 import msgspec
 
+from ordercast.core.output import Output
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.engine import EndReason, Limits, Machine, Simulation
@@ -43,7 +44,8 @@ def stacks(config: SimulationConfig) -> list[Stack]:
     options = config.options
     if config.consume_ms is not None:
         options = msgspec.structs.replace(options, driver_consumes=True)
-    return [Stack(p, network=network, options=options) for p in range(config.members)]
+    out = Output()  # one for all: each step's effects are carried out before the next step
+    return [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
 
 
 def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:

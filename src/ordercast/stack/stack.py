@@ -37,8 +37,14 @@ class Stack(PlainState):
     """Membership + reliability + ordering of one process."""
 
     def __init__(
-        self, me: ProcessId, *, network: Network = "N2", options: Options | None = None
+        self,
+        me: ProcessId,
+        *,
+        network: Network = "N2",
+        options: Options | None = None,
+        out: Output | None = None,
     ) -> None:
+        """`out` may be shared by the stacks of one driver, which handles each step's at once."""
         self.me = me
         self.network = network  # what carries the packets
         self.options = options or Options()
@@ -50,7 +56,7 @@ class Stack(PlainState):
         self.links: dict[ProcessId, Link] = {}
         self.left_in: dict[GroupId, int] = {}  # the last view of each group that was closed
         self.running: set[str] = set()  # timers of the links
-        self.out = Output()
+        self.out = Output() if out is None else out
 
     def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
         """Take part in group g, as a member or as its leader. Its first view comes as an event."""
