@@ -292,15 +292,34 @@ def test_a_rejoiner_does_not_take_the_install_of_its_former_stay() -> None:
     assert b.story(3) == ["123", "12", "123"]
 
 
-@pytest.mark.parametrize(
-    "header", [Propose(9, 2), Install(1, 2, (2,), 3, 0), Unstable(1, 1, 1, ())]
-)
-def test_only_the_leader_may_speak_as_the_leader(header: Propose | Install | Unstable) -> None:
+@pytest.mark.parametrize("header", [Propose(9, 2), Install(1, 2, (2,), 3, 0)])
+def test_only_the_leader_may_speak_as_the_leader(header: Propose | Install) -> None:
     b = led(Fifo, 1, 2, 3, leader=1)
     before = stack(b, 2).fingerprint()
     b.step(2, Receive(3, G, 2, header))
     assert b.faults == [(2, 3, "process 3 speaks as the leader, which is 1")]
     assert stack(b, 2).fingerprint() == before
+
+
+def test_only_the_leader_may_send_the_union() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.step(1, Change(G, left=(3,)))
+    b.bring(1, 2)
+    b.step(2, Receive(3, G, 2, Unstable(2, 1, 1, ()), b"m"))
+    assert b.faults == [(2, 3, "process 3 speaks as the leader, which is 1")]
+    b.carry()
+    assert b.story(2) == ["123", "12"]
+
+
+def test_an_unstable_frame_of_a_stranger_is_a_fault_and_is_not_taken_up() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.step(1, Change(G, left=(3,)))
+    before = stack(b, 1).fingerprint()
+    b.step(1, Receive(2, G, 2, Unstable(2, 99, 1, ()), b"m"))
+    assert b.faults == [(1, 2, "a frame of process 99, which is not in the view")]
+    assert stack(b, 1).fingerprint() == before
+    b.carry()
+    assert b.story(1) == b.story(2) == b.story(3) == ["123", "12"]
 
 
 @given(st.integers(0, 2**32))

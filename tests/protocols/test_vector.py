@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from machines import Bench, G, bench
-from ordercast.core.events import Flush, Receive, View
+from ordercast.core.events import Flush, Kept, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.protocols.vector import CausalVector, Stamped
 
@@ -187,3 +187,10 @@ def test_a_number_far_ahead_is_a_fault_and_harms_nothing() -> None:
     b.step(2, Receive(1, G, 1, Stamped((6, 0), 0), b"m"))
     assert len(b.faults) == 1
     assert b.machines[2].fingerprint() == before  # type: ignore[attr-defined]
+
+
+def test_a_flush_discards_a_frame_whose_vector_has_the_wrong_length() -> None:
+    b = bench(CausalVector, 1, 2)
+    wrong = (Kept(1, 1, (), b"m"), Kept(1, 1, (1,), b"m"), Kept(1, 1, (1, 0, 0), b"m"))
+    b.step(2, Flush(G, wrong), View(G, 2, (1, 2), 1, era=2))
+    assert b.story(2) == ["12", "12"]

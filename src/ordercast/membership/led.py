@@ -195,8 +195,11 @@ class LedMembership(PlainState):
         self._tell(out, (src,), Report(self.attempt, len(frames)))
 
     def _on_unstable(self, out: Output, src: ProcessId, header: Unstable, payload: bytes) -> None:
-        if header.attempt != self.attempt:
+        running = self.blocked or self.next_members is not None
+        if header.attempt != self.attempt or not running:  # or a repeat of what is settled
             return
+        if self.view is None or header.origin not in self.view.members:
+            raise PeerError(f"a frame of process {header.origin}, which is not in the view")
         key, kept = (header.origin, header.n), Kept(header.origin, header.n, header.stamp, payload)
         if src in self.reported:
             self.reported[src][key] = kept

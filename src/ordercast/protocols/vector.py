@@ -128,6 +128,7 @@ class CausalVector(AcknowledgedProtocol):
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held.clear()
         for frame in sorted(union):
-            if frame.n > self.V[self.index[frame.origin]]:
+            fits = len(frame.stamp) == len(self.V)  # else a peer's mistake
+            if fits and frame.n > self.V[self.index[frame.origin]]:
                 self.hold_back(g, frame)
         self.held.clear()  # what is left depends on a message that nobody alive has
