@@ -14,7 +14,7 @@ import time
 from statistics import quantiles
 from typing import Any, ClassVar
 
-from ordercast import Group, LocalCluster, Message
+from ordercast import Group, LocalCluster, Message, View
 from ordercast.runtime.processes import WorkerProcess
 from ordercast.runtime.worker import Worker
 
@@ -22,22 +22,6 @@ MEMBERS = 3
 RAW_CHUNK = 64 * 1024  # as much as a frame
 RAW_WINDOW = 4 * 1024 * 1024  # as much as a node's window
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-async def figures(scale: float = 1.0) -> dict[str, Any]:
-    """All figures of this module. `scale` multiplies the numbers of messages."""
-
-    def count(messages: int) -> int:
-        return max(1000, int(messages * scale))
-
-    return {
-        "100_bytes": await throughput(size=100, count=count(1_000_000)),
-        "100_bytes_bb": await throughput(size=100, count=count(500_000), protocol="sequencer_bb"),
-        "1024_bytes": await throughput(size=1024, count=count(200_000)),
-        "recording": await recording(size=100, count=count(1_000_000)),
-        "latency": await latency(per_second=200, count=count(2000)),
-        "memory": await memory(messages=count(10_000_000)),
-    }
 
 
 # -- throughput -----------------------------------------------------------------------------------
@@ -74,17 +58,25 @@ async def throughput(
 
 async def flood(worker: Worker, *, size: int, count: int) -> dict[str, float]:
     """In a member: send and take, as fast as it goes."""
+    await _take_views(worker)
     start, cpu = time.monotonic(), time.process_time()
     sending = asyncio.ensure_future(_send(worker.groups["main"], bytes(size), count))
     missing = MEMBERS * count
     async for batch in worker.node.batches():
         missing -= len(batch)
-        if missing <= 0:  # views are counted too: the last few messages are not waited for
+        if not missing:
             break
     end = time.monotonic()
     await sending
     frames = worker.node.stats()["groups"]["main"]["frames_sent"]
     return {"start": start, "end": end, "cpu": time.process_time() - cpu, "frames": frames}
+
+
+async def _take_views(worker: Worker) -> None:
+    """After the last one only messages come."""
+    async for event in worker.node:
+        if isinstance(event, View) and len(event.members) == MEMBERS:
+            break
 
 
 async def _send(group: Group, body: bytes, count: int) -> None:

@@ -23,10 +23,11 @@ async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
     if drained:
         await _let_consumer_finish(site)
     site.stop(GroupClosed("the node was closed"), raises=False)
-    if site.recorder is not None:
-        if drained and not any(member.pending_frames for member in site.stays_begun):
-            site.record_end()
-        await asyncio.to_thread(site.recorder.close)
+    if drained and not any(member.pending_frames for member in site.stays_begun):
+        site.record_end()
+    recorder = site.give_up_recorder()
+    if recorder is not None:
+        await asyncio.to_thread(recorder.close)
     site.peers.close("the node was closed", goodbye=site.error is None)
     await site.peers.closed(site.options.close_timeout)
 

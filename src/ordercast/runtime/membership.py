@@ -110,14 +110,13 @@ class Membership:
         self.outbox.filled = False
         await asyncio.sleep(0)
 
-    def send_frame(self, bodies: list[bytes]) -> None:
+    def send_frame(self, bodies: list[bytes], size: int) -> None:
         """Number the messages, record them, multicast the frame."""
         if self.closed is not None:
             return
         first = self.next_message
         self.next_message += len(bodies)
         if self.recorder is not None:
-            size = sum(map(len, bodies))
             self.recorder.send(self.group.name, first, len(bodies), size, time_ns())
             self.recorder.flush()  # a connection may write before this turn ends
         self._multicast(self.group.gid, pack_messages(first, bodies))
@@ -184,10 +183,9 @@ class Membership:
         first, bodies = unpack_messages(payload)
         items = bodies if self._bodies.plain else [self._bodies.decode(raw) for raw in bodies]
         if self.recorder is not None:
-            overhead = FIXED_SIZE + size - sum(map(len, bodies))
             identity = self.directory.identities[sender]
             self.recorder.deliver(
-                self.group.name, identity, first, len(bodies), number or -1, overhead, time_ns()
+                self.group.name, identity, first, len(bodies), number or -1, FIXED_SIZE, time_ns()
             )
         group, name = self.group.name, self.directory.names[sender]
         return [Message(group, name, item) for item in items]
@@ -201,6 +199,11 @@ class Membership:
                 # Not as a view: to whoever installs it, it promises what is delivered until the
                 # next one, and this node may be back in that.
                 self.recorder.leave(view.group)
+
+    @property
+    def untaken(self) -> bool:
+        """Is there something of this stay that the application has not come for?"""
+        return bool(self.pending_frames or self._identities)
 
     def take_consumed(self) -> int:
         """Frames taken since the last call."""

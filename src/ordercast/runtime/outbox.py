@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from ordercast.runtime.options import FRAME_COST
+from ordercast.runtime.options import FRAME_COST, MESSAGE_COST
 from ordercast.runtime.receipt import Progress, Receipt
 from ordercast.runtime.window import Window
 
@@ -26,8 +26,8 @@ class Sender(Protocol):
     window: Window
     frames_sent: int
 
-    def send_frame(self, bodies: list[bytes]) -> None:
-        """Number the messages, record them and multicast the frame."""
+    def send_frame(self, bodies: list[bytes], size: int) -> None:
+        """Number the messages (`size` bytes in all), record them and multicast the frame."""
 
 
 class OpenFrame:
@@ -70,7 +70,8 @@ class Outbox:
             self.frame = None
             frame.sender.frames_sent += 1
             frame.sender.window.sealed(frame.cost + FRAME_COST)
-            frame.sender.send_frame(frame.bodies)
+            size = frame.cost - MESSAGE_COST * len(frame.bodies)
+            frame.sender.send_frame(frame.bodies, size)
 
     def _open(self, sender: Sender) -> OpenFrame:
         self.seal()

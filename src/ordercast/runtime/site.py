@@ -1,9 +1,8 @@
 """The inside of a node: connects its role, its engine, its connections and its streams.
 
 One turn of the event loop. Multicasts of the application fill open frames; deliveries that it
-takes are counted. At the end of the turn, once: the open frames are sealed and sent, the stack is
-told what was consumed, and the recorder hands its records to the operating system. A send is on
-record before its frame leaves.
+takes are counted. At the end of the turn, once: the open frames are sealed and sent, and the stack
+is told what was consumed. A send is on disk before its frame leaves; other records follow soon.
 """
 
 from __future__ import annotations
@@ -49,6 +48,8 @@ from ordercast.wire.frame import Frame
 
 LEADER_PID: ProcessId = 0
 
+FLUSH_SECONDS = 0.02  # so long a recorded delivery may wait for the disk; a send never does
+
 
 class Site:
     """Everything of one node that is not its public surface."""
@@ -78,6 +79,7 @@ class Site:
         self._run = run
         self._admission: Admission | None = None
         self._turn_is_due = False
+        self._flush_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     # -- getting in -------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ class Site:
         member = Membership(self, group, scope, self._outboxes[domain], first_message)
         self.memberships[gid] = member
         begun = self.stays_begun
-        self.stays_begun = [stay for stay in begun if stay.closed is None or stay.pending_frames]
+        self.stays_begun = [stay for stay in begun if stay.closed is None or stay.untaken]
         self.stays_begun.append(member)
         if self.recorder is not None:
             promised = scope or PROTOCOLS[group.protocol].declaration.scope
@@ -213,6 +215,11 @@ class Site:
                 if self.memberships.get(member.group.gid) is member
             ]
             self.engine.step(consumed)
+        if self.recorder is not None and self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(FLUSH_SECONDS, self._flush_records)
+
+    def _flush_records(self) -> None:
+        self._flush_timer = None
         if self.recorder is not None:
             self.recorder.flush()
 
@@ -319,11 +326,18 @@ class Site:
 
     def record_end(self) -> None:
         """The application has taken every message; views that nobody came for are recorded here."""
-        assert self.recorder is not None
-        for inbox in self.inboxes():
-            for parcel in inbox.parcels:
-                self._unwrap(parcel)
-        self.recorder.end()
+        if self.recorder is not None:
+            for inbox in self.inboxes():
+                for parcel in inbox.parcels:
+                    self._unwrap(parcel)
+            self.recorder.end()
+
+    def give_up_recorder(self) -> Recorder | None:
+        """Nothing is recorded any more; the recorder may be closed in another thread."""
+        recorder, self.recorder = self.recorder, None
+        for member in self.stays_begun:
+            member.recorder = None
+        return recorder
 
     def abandon(self) -> None:
         """The node was dropped without being closed."""
