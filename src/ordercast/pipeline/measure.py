@@ -41,6 +41,7 @@ def facts(events: DataFrame) -> DataFrame:
 
 def groups(events: DataFrame) -> DataFrame:
     """One row per run and group: what was declared, and how much was sent and delivered in it."""
+    named = sf.col("kind").isin("group", "view")  # rows whose members were in the group
     return (
         events.where("`group` is not null")
         .groupBy("run", "group")
@@ -48,8 +49,8 @@ def groups(events: DataFrame) -> DataFrame:
             sf.max("order").alias("order"),
             sf.max("protocol").alias("protocol"),
             sf.max("scope").alias("scope"),
-            sf.array_distinct(
-                sf.flatten(sf.collect_list(sf.when(sf.col("kind") == "group", sf.col("members"))))
+            sf.array_sort(
+                sf.array_distinct(sf.flatten(sf.collect_set(sf.when(named, sf.col("members")))))
             ).alias("members"),
             sf.count_if(sf.col("kind") == "send").alias("sends"),
             sf.count_if(sf.col("kind") == "deliver").alias("deliveries"),

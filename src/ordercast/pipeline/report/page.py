@@ -102,18 +102,43 @@ def _run_section(run: RunOutcome, *, alone: bool) -> Markup:
         element("h2", heading),
         _facts(run),
         _groups(run),
-        _verdicts(run),
-        *(_violations(run.table.violations, run.table, "Violations")
-          if run.table.violations else ()),
-        *(
-            part
-            for domain, own in run.domains
-            if own.violations
-            for part in _violations(own.violations, own, f"Violations within {domain.name}")
-        ),
-        _doubts(run),
+        _expected(run),
+        *_broken_promises(run),
         _latency(run.latencies),
-    )  # fmt: skip
+        element("h3", "All properties, on the whole run"),
+        _all_verdicts(run),
+        _doubts(run),
+        _not_promised(run),
+    )
+
+
+def _whole_run(run: RunOutcome) -> set[str]:
+    """What is expected of the run as a whole, not only of some of its groups."""
+    return {one.property for one in run.expected if one.domain is None}
+
+
+def _broken_promises(run: RunOutcome) -> list[Markup]:
+    expected = _whole_run(run)
+    broken = [one for one in run.table.violations if one.property in expected]
+    parts = list(_violations(broken, run.table, "Violations")) if broken else []
+    for domain, own in run.domains:
+        names = {one.property for one in run.expected if one.domain == domain}
+        broken = [one for one in own.violations if one.property in names]
+        if broken:
+            parts += _violations(broken, own, f"Violations within {domain.name}")
+    return parts
+
+
+def _not_promised(run: RunOutcome) -> Markup:
+    """What nobody promised and what did not hold: folded away, for who wants to see."""
+    expected = _whole_run(run)
+    others = [one for one in run.table.violations if one.property not in expected]
+    if not others:
+        return Markup("")
+    kinds = len({one.property for one in others})
+    summary = f"{kinds} properties that nobody promised do not hold: examples"
+    cards = _violations(others, run.table, "Not promised, not kept")
+    return element("details", element("summary", summary), *cards, class_="others")
 
 
 def _facts(run: RunOutcome) -> Markup:
@@ -150,18 +175,15 @@ def _groups(run: RunOutcome) -> Markup:
         ]
         for group in run.groups
     ]
-    headings = ["group", "order", "protocol", "scope", "declared members", "sent", "delivered"]
+    headings = ["group", "order", "protocol", "scope", "members", "sent", "delivered"]
     return table(headings, rows) if rows else Markup("")
 
 
-def _verdicts(run: RunOutcome) -> Markup:
-    """What was expected first, then all 32."""
+def _expected(run: RunOutcome) -> Markup:
     expected = [_expected_row(run, one) for one in run.expected]
     return joined(
         element("h3", "What was expected"),
         table(["property", "verdict", "violations", "why it is expected"], expected),
-        element("h3", "All verdicts on the whole run"),
-        _all_verdicts(run.table),
     )
 
 
@@ -172,25 +194,35 @@ def _expected_row(run: RunOutcome, one: Expectation) -> list[str]:
     return [name, _verdict(one.verdict), f"{count:,}" if count else "", one.because]
 
 
-def _all_verdicts(own: Table) -> Markup:
+def _all_verdicts(run: RunOutcome) -> Markup:
     """One row per property; the uniform form, where there is one, beside the plain one."""
+    own, expected = run.table, _whole_run(run)
     rows: list[list[str]] = []
     for name in PROPERTIES:
         if name.endswith(".uniform"):
             continue
         uniform = f"{name}.uniform"
-        both = [_counted(own, form) if form in PROPERTIES else "" for form in (name, uniform)]
+        both = [
+            _counted(own, form, form in expected) if form in PROPERTIES else ""
+            for form in (name, uniform)
+        ]
         rows.append([element("code", name), *both, meaning(name)])
     return joined(
-        element("p", "The uniform form binds processes that crashed, too.", class_="soft"),
+        element(
+            "p",
+            "Grey: not promised for all groups of this run together, and judged all the same. "
+            "The uniform form binds processes that crashed, too.",
+            class_="soft",
+        ),
         table(["property", "verdict", "uniform", "what it says"], rows),
     )
 
 
-def _counted(own: Table, name: str) -> Markup:
+def _counted(own: Table, name: str, expected: bool) -> Markup:
     count = own.counts[name]
     times = element("span", f" {count:,}×", class_="soft") if count else ""
-    return element("span", _verdict(own.verdicts[name]), times, class_="counted")
+    class_ = "counted" if expected or own.verdicts[name] == "ok" else "counted unpromised"
+    return element("span", _verdict(own.verdicts[name]), times, class_=class_)
 
 
 def _violations(violations: Sequence[Violation], own: Table, heading: str) -> tuple[Markup, ...]:

@@ -28,6 +28,8 @@ td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .counted { white-space: nowrap; } .verdict { white-space: nowrap; font-weight: 600; }
 .verdict.ok { color: var(--ok); } .verdict.violated { color: var(--bad); }
 .verdict.inconclusive { color: var(--open); } .verdict.na { color: var(--soft); font-weight: 400; }
+.unpromised .verdict { color: var(--soft); font-weight: 400; }
+.others > summary { font-size: 16px; }
 .card { border: 1px solid var(--line); border-radius: 6px; padding: 12px 16px; margin: 12px 0; }
 .card p { font-size: 16px; } .card .scroll { margin-top: 8px; }
 details { margin: 10px 0; } summary { cursor: pointer; color: var(--blue); }
