@@ -1,0 +1,81 @@
+"""`make bench`: speed on this machine, printed and written to out/bench.json with its facts.
+
+The machine may be shared and noisy: read ratios and CPU time per message first. Nothing here is a
+test; no figure makes it fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import ordercast
+from bench import live, simulator
+
+console = Console()
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "simulator": simulator.run,
+    "live, 100 B": lambda: asyncio.run(live.throughput(size=100, count=1_000_000)),
+    "live, 1 KiB": lambda: asyncio.run(live.throughput(size=1024, count=200_000)),
+    "live, sequencer_bb, 100 B": lambda: asyncio.run(
+        live.throughput(size=100, count=500_000, protocol="sequencer_bb")
+    ),
+    "recording": lambda: asyncio.run(live.recording(size=100, count=600_000)),
+    "latency": lambda: asyncio.run(live.latency(per_second=200, count=2000)),
+    "memory": lambda: asyncio.run(live.memory(messages=10_000_000)),
+}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures belong to."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ordercast": ordercast.__version__,
+        "commit": commit.stdout.strip(),
+        "python": sys.version.split()[0],
+        "system": platform.platform(),
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def main() -> None:
+    """Run the parts that were asked for, or all."""
+    options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    options.add_argument("--part", action="append", choices=PARTS, help="may be repeated")
+    options.add_argument("--out", type=Path, default=Path("out/bench.json"))
+    asked = options.parse_args()
+    figures: dict[str, Any] = {"machine": machine()}
+    for name in asked.part or PARTS:
+        with console.status(name):
+            figures[name] = PARTS[name]()
+        _show(name, figures[name])
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        asked.out.write_text(json.dumps(figures, indent=2) + "\n")
+    console.print(f"written to {asked.out}")
+
+
+def _show(name: str, figures: dict[str, Any]) -> None:
+    table = Table(title=name, title_justify="left", show_header=False)
+    for key, value in figures.items():
+        shown = f"{value:,.4g}" if isinstance(value, float) else str(value)
+        table.add_row(key, shown)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
