@@ -44,7 +44,7 @@ class Sender:
         self.frames_sent = 0
         self.sent = 0
 
-    def send_frame(self, bodies: list[bytes]) -> None:
+    def send_frame(self, bodies: list[bytes], size: int) -> None:
         self.frames.append((self.group, pack_messages(self.sent + 1, bodies)))
         self.sent += len(bodies)
 

@@ -179,7 +179,7 @@ class OrderingProtocol(PlainState, ABC):
         """Deliver, in this protocol's order, what it can of the union; forget the rest."""
 
     def still_expects(self, p: ProcessId) -> bool:
-        """Is a packet welcome that comes from outside the view? It left a moment ago, or never was in."""
+        """Is a packet from outside the view welcome? Its sender left, or was excluded."""
         return False
 
     def on_change(self, change: Change) -> None:

@@ -134,7 +134,7 @@ class SequencedProtocol(OrderingProtocol):
             return
         R = self.R
         if N > R:
-            if N > R + self.options.max_held:
+            if R + self.options.max_held < N:
                 raise PeerError(f"number {N} lies more than max_held above {R}")
             self.arrived[N] = entry
             if N == R + 1:

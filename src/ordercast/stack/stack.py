@@ -216,11 +216,9 @@ class Stack(PlainState):
         return any(p in self._peers(g) for g in self.protocols)
 
     def _peers(self, g: GroupId) -> Iterable[ProcessId]:
+        # A leader that is no member does not tell its protocol of the views it leads.
         membership = self.memberships.get(g)
-        if membership is None:
-            view = self.protocols[g].views.get(g)
-        else:
-            view = membership.view  # a leader that is no member does not tell its protocol
+        view = self.protocols[g].views.get(g) if membership is None else membership.view
         return view.peers if view is not None and self.me in view.peers else ()
 
     # -- plain state ------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from ordercast.wire.control import Hello, Refuse, objection
 from ordercast.wire.frame import Splitter
 from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening
 
-
 LARGE_FRAME = 4096  # bytes, on average, from which on handing frames over one by one is cheaper
 
 
