@@ -33,7 +33,7 @@ class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
     stable: int
 
 
-class Numbered(msgspec.Struct, frozen=True):
+class Numbered(msgspec.Struct, frozen=True, gc=False):
     """What stands under one number: a frame, or a view."""
 
     origin: ProcessId

@@ -161,7 +161,8 @@ class SequencedProtocol(OrderingProtocol):
                 self.handed.append(N)
             else:
                 self.taken = N
-        if self.taken > self.acked:
+        owed = self.taken - self.acked
+        if owed >= self.options.ack_every or (owed and "ack" not in self.running):
             self._acknowledge_soon(g)
 
     def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
