@@ -68,7 +68,7 @@ class Redirect(Control, frozen=True):
 class Refused(Control, frozen=True):
     """You cannot come in as you are."""
 
-    reason: str  # "name", "config", "members", "full"
+    reason: str  # "name", "config", "members", "full", "address"
     text: str
 
 

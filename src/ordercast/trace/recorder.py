@@ -5,10 +5,10 @@ place where the application calls and is handed messages. A call packs one fixed
 into a preallocated buffer and does nothing else.
 
 When records reach the disk. `flush()` hands the buffer to the operating system with one write;
-what was handed over survives `kill -9` of this process. Call it once per turn of the loop,
-*before* the turn's frames go to the sockets: then no process can have received a message whose
-send is not recorded. A full buffer (`buffer_bytes`) flushes itself, so memory is bounded
-whether or not anybody calls `flush()`. There is no fsync: a power cut may cut more.
+what was handed over survives `kill -9` of this process. Call it after `send()`, *before* the
+frame goes to a socket: then no process can have received a message whose send is not recorded.
+A full buffer (`buffer_bytes`) flushes itself, so memory is bounded whether or not anybody calls
+`flush()`. There is no fsync: a power cut may cut more.
 
 When the disk fails. Nothing is raised into the messaging path. The records in the buffer are
 dropped and counted; the next write that succeeds begins with a `lost` record in their place.
