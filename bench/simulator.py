@@ -18,7 +18,7 @@ from ordercast.simulation import SimulationConfig, Workload
 from ordercast.simulation.engine import Machine
 from ordercast.simulation.run import build, limits_of, no_collection, stacks
 
-REPEATS = 3
+REPEATS = 7
 WORKLOAD = Workload(every_us=200, reply=0.0)
 
 
