@@ -9,7 +9,8 @@ import msgspec
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered, ViewEntry
-from ordercast.core.sequenced import Accept, Delivered, SequencedProtocol
+from ordercast.core.sequenced import Accept, Delivered
+from ordercast.core.sequencer import SequencedProtocol
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 
@@ -81,9 +82,9 @@ class RetriesUnderAFreshId(SequencerPB):
 class AcknowledgesTheHighest(SequencerPB):
     """Reports the highest number it received, not the last one it delivered."""
 
-    def _acknowledge(self, g: GroupId) -> None:
+    def acknowledge(self, g: GroupId) -> None:
         if self.book is not None:
-            super()._acknowledge(g)
+            super().acknowledge(g)
             return
         self.acked = self.taken
         self.send(self.leader, g, Delivered(max((self.taken, *self.arrived))))

@@ -1,8 +1,6 @@
-"""What the sequencer protocols share: numbers, gaps, repeats, stability, numbered views.
+"""A member of a group that has a sequencer: delivers in the order of the numbers.
 
-One process, the leader of the view, numbers what the group sends; everybody delivers in the order
-of the numbers. How the *body* travels is left to the two pages built on this:
-`sequencer_pb` (through the sequencer) and `sequencer_bb` (from the sender to all).
+The other half, what the sequencer itself does, is in `core.sequencer`.
 
 A view change without a crash of the sequencer is an *entry*: it has a number like a message, so
 every member sees it at the same place, and nobody stops sending. If the sequencer itself is gone,
@@ -18,13 +16,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ordercast.core.events import Change, Kept, Receive, View
+from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
+from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.errors import PeerError
-
-MAX_BACKOFF = 32  # the sequencer's STATUS to a silent member slows down to so many periods
 
 
 class Accept(msgspec.Struct, frozen=True, array_like=True):
@@ -58,12 +54,11 @@ class Delivered(msgspec.Struct, frozen=True, array_like=True):
     R: int
 
 
-class SequencedProtocol(OrderingProtocol):
-    """Total order in one group by one process that gives out numbers."""
+class SequencedMember(OrderingProtocol):
+    """Total order in one group by one process that gives out numbers: the part of a member."""
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
-        self.book: Numbering | None = None  # at the sequencer only
         self.leader: ProcessId = me  # the sequencer of this era
         self.R = 0  # last number delivered here
         self.top = 0  # highest number known to be given
@@ -81,17 +76,10 @@ class SequencedProtocol(OrderingProtocol):
         self.delivers = False  # a member; a process that only leads delivers nothing
         self.running: set[str] = set()  # timers
         self.oldest_request = 0  # when last looked at; still the same means it is repeated
-        self.backoff = 1  # periods until the sequencer's next STATUS
-
-    # -- how the body travels: the two pages ------------------------------------------------------
 
     @abstractmethod
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         """Bring our frame n to the sequencer (and perhaps to the others)."""
-
-    @abstractmethod
-    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
-        """At the sequencer: tell all members that this frame has the number N."""
 
     # -- a member sends ---------------------------------------------------------------------------
 
@@ -124,7 +112,7 @@ class SequencedProtocol(OrderingProtocol):
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
         self._check_sequencer(src)
         if self.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
-            self._acknowledge(g)
+            self.acknowledge(g)
         else:
             self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
 
@@ -175,7 +163,7 @@ class SequencedProtocol(OrderingProtocol):
             self.arrived.clear()
             self.kept.clear()
             self.requests.clear()
-            self._acknowledge(g)
+            self.acknowledge(g)
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
@@ -205,7 +193,7 @@ class SequencedProtocol(OrderingProtocol):
         self._check_sequencer(src)
         self.learn(g, status.N, status.stable)
         if self.taken > status.R:  # our acknowledgement was lost, or waits for its timer
-            self._acknowledge(g)
+            self.acknowledge(g)
 
     def _fetch_missing(self, g: GroupId) -> None:
         """FETCH(R+1..): what lies between the last number delivered and the next one here."""
@@ -234,111 +222,15 @@ class SequencedProtocol(OrderingProtocol):
 
     def _acknowledge_soon(self, g: GroupId) -> None:
         if self.taken - self.acked >= self.options.ack_every:
-            self._acknowledge(g)
+            self.acknowledge(g)
         elif "ack" not in self.running:
             self.start_timer(g, "ack", self.options.ack_delay_ms)
 
-    def _acknowledge(self, g: GroupId) -> None:
+    def acknowledge(self, g: GroupId) -> None:
+        """Tell the sequencer how far the application has come."""
         self.acked = self.taken
-        if self.book is not None:
-            self._acknowledged(g, self.me, self.taken)
-        else:
-            self.send(self.leader, g, Delivered(self.taken))
-            self.start_timer(g, "repeat", self.options.retry_ms)
-
-    # -- the sequencer numbers --------------------------------------------------------------------
-
-    def number(self, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
-        """Number frame n of origin in its turn; answer a repeat with the number it has."""
-        book = self.book
-        if book is None:
-            raise PeerError("a request to number a frame came to a process that is no sequencer")
-        frames = book.in_order(origin, n, m)
-        for frame in frames:
-            self._enter(g, frame)
-        if not frames and (N := book.number_of.get((origin, n))) is not None:
-            self._resend(origin, g, N)
-
-    def _enter(self, g: GroupId, entry: Numbered) -> None:
-        book = self.book
-        assert book is not None
-        N = book.enter(entry)
-        if entry.view is not None:
-            self._tell_view(g, entry.view)
-        else:
-            self.announce(g, N, entry)
-        self.backoff = 1
-        self.start_timer(g, "status", self.options.status_ms)
-        self.place(g, N, book.stable, entry)
-
-    def _tell_view(self, g: GroupId, entry: ViewEntry) -> None:
-        assert self.book is not None
-        self.b_multicast(g, entry)
-        for p, last_view in self.book.leaving.items():
-            if last_view == entry.N and p != self.me:
-                self.send(p, g, entry)
-
-    def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
-        assert self.book is not None
-        entry = self.book.history[N]
-        if p == self.me:
-            return
-        self.note("retransmit", g, entry.origin, entry.n, f"number {N} to {p}")
-        if entry.view is not None:
-            self.send(p, g, entry.view)
-        else:
-            self.send(p, g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
-
-    @on(Fetch)
-    def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:
-        if self.book is None:
-            raise PeerError("FETCH came to a process that is no sequencer")
-        last = min(fetch.last, fetch.first + self.options.fetch_batch - 1, self.book.N)
-        for N in range(max(fetch.first, self.book.stable + 1), last + 1):
-            self._resend(p, g, N)
-
-    # -- the sequencer learns what is stable ------------------------------------------------------
-
-    @on(Delivered)
-    def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
-        if self.book is None:
-            raise PeerError("an acknowledgement came to a process that is no sequencer")
-        repeated = self.book.acks.marks.get(p) == ack.R
-        self._acknowledged(g, p, ack.R)
-        if repeated:
-            self._send_status(p, g)
-
-    def _acknowledged(self, g: GroupId, p: ProcessId, R: int) -> None:
-        assert self.book is not None
-        if self.book.acknowledged(p, R):
-            self._prune(g)
-
-    def _prune(self, g: GroupId) -> None:
-        assert self.book is not None
-        self.book.prune()
-        self.start_timer(g, "status", self.options.status_ms)
-        self.learn(g, self.book.N, self.book.stable)
-
-    def _tell_status(self, g: GroupId) -> None:
-        """An idle sequencer says where it stands, to those who are behind, until nobody is."""
-        book = self.book
-        if book is None:
-            return
-        others = [p for p in book.acks.marks if p != self.me]
-        behind = [p for p in others if book.acks.marks[p] < book.N]
-        for p in behind or others:
-            if p in book.joining:
-                self._resend(p, g, book.joining[p])
-            else:
-                self._send_status(p, g)
-        if behind:
-            self.backoff = min(2 * self.backoff, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * self.backoff)
-
-    def _send_status(self, p: ProcessId, g: GroupId) -> None:
-        book = self.book
-        assert book is not None
-        self.send(p, g, Status(book.N, book.stable, book.acks.marks.get(p, book.N)))
+        self.send(self.leader, g, Delivered(self.taken))
+        self.start_timer(g, "repeat", self.options.retry_ms)
 
     def on_timer(self, g: GroupId, name: str) -> None:
         self.running.discard(name)
@@ -346,13 +238,11 @@ class SequencedProtocol(OrderingProtocol):
             self._repeat_requests(g)
         elif name == "gap":
             self._fetch_missing(g)
-        elif name == "status":
-            self._tell_status(g)
         elif name == "ack":
             if self.taken > self.acked:
-                self._acknowledge(g)
+                self.acknowledge(g)
         elif self.kept:  # "repeat": the STATUS that calls it stable may have been lost
-            self._acknowledge(g)
+            self.acknowledge(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Start a timer unless it runs already."""
@@ -361,38 +251,6 @@ class SequencedProtocol(OrderingProtocol):
             self.set_timer(g, name, delay_ms)
 
     # -- views ------------------------------------------------------------------------------------
-
-    def still_expects(self, p: ProcessId) -> bool:
-        """A leaver's word that it has seen its last view."""
-        return self.book is not None and p in self.book.leaving
-
-    def on_change(self, change: Change) -> None:
-        """At the sequencer: the next view gets a number like a message."""
-        g, book, now = change.group, self.book, self.views[change.group]
-        assert book is not None, "a change of members goes to the sequencer"
-        stay = tuple(p for p in now.members if p not in (*change.left, *change.dead))
-        joined = tuple(p for p in change.joined if p not in stay)
-        for p in joined:
-            book.admit(p)
-        last = tuple(sorted(book.last.items()))
-        N = book.N + 1
-        entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
-        if self.me in joined:
-            self._start_after(N - 1)
-            self._take_up_frames(last)
-            self.member_of.add(g)
-            self.delivers = True
-        for p in change.left:
-            if p in now.members:
-                book.dismiss(p)
-        for p in change.dead:
-            book.forget(p)
-        if g in self.member_of:
-            self.others[g] = tuple(p for p in entry.members if p != self.me)
-        else:  # it only leads, and delivers nothing
-            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
-        self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
-        self._prune(g)
 
     def _keep_if_early(self, packet: Receive) -> None:
         # A joiner starts at exactly the entry that admits it. Starting at the first number seen
@@ -407,7 +265,7 @@ class SequencedProtocol(OrderingProtocol):
         self._start_after(header.N)
         self._take_up_frames(header.last)
         self.install(View(g, header.number, header.members, packet.src, packet.era, header.N))
-        self._acknowledge(g)
+        self.acknowledge(g)
 
     def _start_after(self, number: int) -> None:
         """The next number expected here is the one after this."""
@@ -429,6 +287,7 @@ class SequencedProtocol(OrderingProtocol):
             self._begin_era(view)
 
     def _begin_era(self, view: View) -> None:
+        """New numbers, from 1; and a number for every frame of ours that has none."""
         g = view.group
         self.leader = view.leader
         self._start_after(0)
@@ -436,9 +295,6 @@ class SequencedProtocol(OrderingProtocol):
             self.out.stable.append((g, self.own[-1][1] - self.S_first))
             self.own.clear()
         self.running.clear()
-        leads = self.me == view.leader
-        limit = self.options.max_held
-        self.book = Numbering(view.members, 0, self.done, limit) if leads else None
         for n, m in list(self.requests.items()):
             self.request(g, n, m)
 

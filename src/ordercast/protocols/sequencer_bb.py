@@ -27,7 +27,7 @@ from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import Options, on
-from ordercast.core.sequenced import SequencedProtocol
+from ordercast.core.sequencer import SequencedProtocol
 from ordercast.errors import PeerError
 
 

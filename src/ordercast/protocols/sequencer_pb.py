@@ -35,7 +35,8 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import on
-from ordercast.core.sequenced import Accept, SequencedProtocol
+from ordercast.core.sequenced import Accept
+from ordercast.core.sequencer import SequencedProtocol
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):

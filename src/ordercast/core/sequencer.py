@@ -1,0 +1,180 @@
+"""The sequencer of a group: gives out numbers, and answers for them.
+
+One process, the leader of the view, numbers what the group sends; it may be a member too. How the
+*body* travels is left to the two pages built on this: `sequencer_pb` (through the sequencer) and
+`sequencer_bb` (from the sender to all).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from ordercast.core.events import Change, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
+from ordercast.core.protocol import Options, on
+from ordercast.core.sequenced import Accept, Delivered, Fetch, SequencedMember, Status
+from ordercast.errors import PeerError
+
+MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
+
+
+class SequencedProtocol(SequencedMember):
+    """Total order in one group by one process that gives out numbers: both parts."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.book: Numbering | None = None  # at the sequencer only
+        self.backoff = 1  # periods until its next STATUS
+
+    @abstractmethod
+    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
+        """At the sequencer: tell all members that this frame has the number N."""
+
+    # -- the sequencer numbers --------------------------------------------------------------------
+
+    def number(self, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
+        """Number frame n of origin in its turn; answer a repeat with the number it has."""
+        book = self.book
+        if book is None:
+            raise PeerError("a request to number a frame came to a process that is no sequencer")
+        frames = book.in_order(origin, n, m)
+        for frame in frames:
+            self._enter(g, frame)
+        if not frames and (N := book.number_of.get((origin, n))) is not None:
+            self._resend(origin, g, N)
+
+    def _enter(self, g: GroupId, entry: Numbered) -> None:
+        book = self.book
+        assert book is not None
+        N = book.enter(entry)
+        if entry.view is not None:
+            self._tell_view(g, entry.view)
+        else:
+            self.announce(g, N, entry)
+        self.backoff = 1
+        self.start_timer(g, "status", self.options.status_ms)
+        self.place(g, N, book.stable, entry)
+
+    def _tell_view(self, g: GroupId, entry: ViewEntry) -> None:
+        assert self.book is not None
+        self.b_multicast(g, entry)
+        for p, last_view in self.book.leaving.items():
+            if last_view == entry.N and p != self.me:
+                self.send(p, g, entry)
+
+    def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
+        assert self.book is not None
+        entry = self.book.history[N]
+        if p == self.me:
+            return
+        self.note("retransmit", g, entry.origin, entry.n, f"number {N} to {p}")
+        if entry.view is not None:
+            self.send(p, g, entry.view)
+        else:
+            self.send(p, g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
+
+    @on(Fetch)
+    def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:
+        if self.book is None:
+            raise PeerError("FETCH came to a process that is no sequencer")
+        last = min(fetch.last, fetch.first + self.options.fetch_batch - 1, self.book.N)
+        for N in range(max(fetch.first, self.book.stable + 1), last + 1):
+            self._resend(p, g, N)
+
+    # -- the sequencer learns what is stable ------------------------------------------------------
+
+    @on(Delivered)
+    def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
+        if self.book is None:
+            raise PeerError("an acknowledgement came to a process that is no sequencer")
+        repeated = self.book.acks.marks.get(p) == ack.R
+        self._acknowledged(g, p, ack.R)
+        if repeated:
+            self._send_status(p, g)
+
+    def acknowledge(self, g: GroupId) -> None:
+        if self.book is None:
+            super().acknowledge(g)
+        else:  # to itself
+            self.acked = self.taken
+            self._acknowledged(g, self.me, self.taken)
+
+    def _acknowledged(self, g: GroupId, p: ProcessId, R: int) -> None:
+        assert self.book is not None
+        if self.book.acknowledged(p, R):
+            self._prune(g)
+
+    def _prune(self, g: GroupId) -> None:
+        assert self.book is not None
+        self.book.prune()
+        self.start_timer(g, "status", self.options.status_ms)
+        self.learn(g, self.book.N, self.book.stable)
+
+    def _tell_status(self, g: GroupId) -> None:
+        """An idle sequencer says where it stands, to those who are behind, until nobody is."""
+        book = self.book
+        if book is None:
+            return
+        others = [p for p in book.acks.marks if p != self.me]
+        behind = [p for p in others if book.acks.marks[p] < book.N]
+        for p in behind or others:
+            if p in book.joining:
+                self._resend(p, g, book.joining[p])
+            else:
+                self._send_status(p, g)
+        if behind:
+            self.backoff = min(2 * self.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * self.backoff)
+
+    def _send_status(self, p: ProcessId, g: GroupId) -> None:
+        book = self.book
+        assert book is not None
+        self.send(p, g, Status(book.N, book.stable, book.acks.marks.get(p, book.N)))
+
+    def on_timer(self, g: GroupId, name: str) -> None:
+        if name == "status":
+            self.running.discard(name)
+            self._tell_status(g)
+        else:
+            super().on_timer(g, name)
+
+    # -- views ------------------------------------------------------------------------------------
+
+    def still_expects(self, p: ProcessId) -> bool:
+        """A leaver's word that it has seen its last view."""
+        return self.book is not None and p in self.book.leaving
+
+    def on_change(self, change: Change) -> None:
+        """At the sequencer: the next view gets a number like a message."""
+        g, book, now = change.group, self.book, self.views[change.group]
+        assert book is not None, "a change of members goes to the sequencer"
+        stay = tuple(p for p in now.members if p not in (*change.left, *change.dead))
+        joined = tuple(p for p in change.joined if p not in stay)
+        for p in joined:
+            book.admit(p)
+        last = tuple(sorted(book.last.items()))
+        N = book.N + 1
+        entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
+        if self.me in joined:
+            self._start_after(N - 1)
+            self._take_up_frames(last)
+            self.member_of.add(g)
+            self.delivers = True
+        for p in change.left:
+            if p in now.members:
+                book.dismiss(p)
+        for p in change.dead:
+            book.forget(p)
+        if g in self.member_of:
+            self.others[g] = tuple(p for p in entry.members if p != self.me)
+        else:  # it only leads, and delivers nothing
+            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
+        self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
+        self._prune(g)
+
+    def _begin_era(self, view: View) -> None:
+        leads = self.me == view.leader
+        limit = self.options.max_held
+        self.book = Numbering(view.members, 0, self.done, limit) if leads else None
+        super()._begin_era(view)
