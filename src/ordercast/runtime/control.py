@@ -92,7 +92,6 @@ class NodeDown(Control, frozen=True):
 
     pid: ProcessId
     reason: str
-    clean: bool  # it said good-bye
 
 
 class Welcome(Control, frozen=True):

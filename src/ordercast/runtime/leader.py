@@ -110,11 +110,9 @@ class Leader:
             if message.gid in self._groups:
                 self._groups[message.gid].leaving.discard(pid)
         elif isinstance(message, Lost):
-            if message.pid in self._site.directory.live:
-                who = self._site.directory.names[pid]
-                self.exclude(message.pid, f"{who} lost it: {message.reason}")
+            self._believe(pid, message)
         elif isinstance(message, Goodbye):
-            self._remove(pid, "it was closed", clean=True)
+            self._remove(pid, "it was closed")
         else:
             raise PeerError(f"{type(message).__name__} is not for the leader")
 
@@ -123,13 +121,30 @@ class Leader:
         if isinstance(message, Apply):
             self._consider(conn, conn.hello, message)
         elif isinstance(message, Recall):
-            # Nobody asks this whose connection works: the break may only not be known here yet.
-            if message.pid in self._site.directory.live:
-                self.exclude(message.pid, "its connection broke")
-            unknown = Evicted("", 0, "it is not known here")
-            conn.send(encode(self._evicted.get(message.pid, unknown)))
+            self._recall(conn, conn.hello, message)
         elif not isinstance(message, Goodbye):
             raise PeerError(f"{type(message).__name__} from a node that was not let in")
+
+    def _believe(self, pid: ProcessId, lost: Lost) -> None:
+        """A member lost another one: the first word that comes is believed."""
+        if lost.pid in (pid, self._site.me.pid):
+            raise PeerError("it reports itself, or the leader, as lost")
+        if lost.pid in self._site.directory.live:
+            who = self._site.directory.names[pid]
+            self.exclude(lost.pid, f"{who} lost it: {lost.reason}")
+
+    def _recall(self, conn: Connection, hello: Hello, recall: Recall) -> None:
+        node = self._site.directory.live.get(recall.pid)
+        if node is not None:
+            if node is self._site.me or (node.name, node.incarnation) != (
+                hello.name,
+                recall.incarnation,
+            ):
+                raise PeerError(f"it asks what became of {node.identity}, which it is not")
+            # Nobody asks this whose connection works: the break may only not be known here yet.
+            self.exclude(node.pid, "its connection broke")
+        unknown = Evicted("", 0, "it is not known here")
+        conn.send(encode(self._evicted.get(recall.pid, unknown)))
 
     # -- nodes ------------------------------------------------------------------------------------
 
@@ -190,6 +205,7 @@ class Leader:
     def exclude(self, pid: ProcessId, reason: str) -> None:
         """Go on without a node that cannot be reached, and tell it if it can be told."""
         site = self._site
+        assert pid != site.me.pid, "a leader cannot go on without itself"
         group, view = self._first_view_without(pid)
         evicted = Evicted(group, view, reason)
         self._evicted[pid] = evicted
@@ -200,7 +216,7 @@ class Leader:
         if site.recorder is not None:
             site.recorder.crash_of(site.directory.identities[pid])
             site.wake()  # to the disk, even if nothing else is recorded here
-        self._remove(pid, reason, clean=False)
+        self._remove(pid, reason)
 
     def _first_view_without(self, pid: ProcessId) -> tuple[str, int]:
         for group in self._groups.values():
@@ -208,14 +224,14 @@ class Leader:
                 return group.entry.name, self._site.engine.view_number(group.entry.gid) + 1
         return "", 0
 
-    def _remove(self, pid: ProcessId, reason: str, *, clean: bool) -> None:
+    def _remove(self, pid: ProcessId, reason: str) -> None:
         self._site.directory.remove(pid)
         for gid, group in self._groups.items():
             if pid in group.members or pid in group.leaving:
                 self._site.engine.step([Change(gid, dead=(pid,))])
             group.members.discard(pid)
             group.leaving.discard(pid)
-        self._site.peers.tell_all(NodeDown(pid, reason, clean))
+        self._site.peers.tell_all(NodeDown(pid, reason))
 
     # -- groups -----------------------------------------------------------------------------------
 
