@@ -13,6 +13,7 @@ from ordercast.core.declaration import Network
 from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.sequencer import SequencedProtocol
 from ordercast.membership.led import MEMBERSHIP_HEADERS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -327,3 +328,60 @@ def test_different_protocols_in_different_groups_do_not_disturb_each_other() -> 
         b.step(2, Multicast(g, str(g).encode()))
     b.settle()
     assert sorted(b.texts(1)) == sorted(b.texts(2)) == ["1", "2", "3", "4"]
+
+
+# -- one that is gone for good --------------------------------------------------------------------
+
+
+@every_protocol
+@pytest.mark.parametrize("leader", [1, 0])
+def test_the_view_in_force_is_known_also_to_a_leader_that_is_no_member(
+    protocol: type[OrderingProtocol], leader: int
+) -> None:
+    b = led(protocol, 1, 2, leader=leader)
+    b.settle()
+    views = [stack(b, p).view(G) for p in (leader, 1, 2)]
+    assert [view and (view.members, view.leader) for view in views] == [((1, 2), leader)] * 3
+    assert stack(b, 1).view(9) is None
+
+
+@every_protocol
+@pytest.mark.parametrize("network", ["N0", "N1"])
+def test_nothing_is_kept_of_one_that_is_gone_for_good(
+    protocol: type[OrderingProtocol], network: Network
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1, network=network)
+    b.settle()
+    b.say(3, "m")
+    b.settle()
+    b.step(1, Change(G, left=(3,)))
+    b.settle()
+    for p in (1, 2):
+        stack(b, p).gone_for_good(3)
+        machine = stack(b, p).protocols[G]
+        assert 3 not in stack(b, p).links
+        if isinstance(machine, SequencedProtocol):
+            assert 3 not in machine.done
+            assert machine.book is None or 3 not in machine.book.last
+    b.say(2, "after")
+    b.settle()
+    assert b.story(1) == b.story(2) == ["123", "m", "12", "after"]
+
+
+def test_what_one_that_is_gone_for_good_had_not_consumed_is_dropped() -> None:
+    b = led(SequencerPB, 1, 2, 3, leader=1, network="N1")
+    b.settle()
+    b.say(1, "m")
+    b.crash(3)
+    b.step(1, Change(G, left=(3,)))  # it never says that it saw its last view
+    b.carry()
+    b.ring(2, "ack")
+    b.carry()
+    assert b.stable[1] == 0
+    stack(b, 1).gone_for_good(3)
+    b.settle()
+    assert b.stable[1] == 1
+    machine = stack(b, 1).protocols[G]
+    assert isinstance(machine, SequencerPB)
+    assert machine.book is not None
+    assert machine.book.history == {}

@@ -182,6 +182,9 @@ class OrderingProtocol(PlainState, ABC):
         """Is a packet from outside the view welcome? Its sender left, or was excluded."""
         return False
 
+    def gone_for_good(self, p: ProcessId) -> None:
+        """p has left all groups and will never come back: forget what is kept of it."""
+
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""
         raise AssertionError("only a sequenced protocol numbers its views")

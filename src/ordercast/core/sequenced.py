@@ -298,6 +298,9 @@ class SequencedMember(OrderingProtocol):
         for n, m in list(self.requests.items()):
             self.request(g, n, m)
 
+    def gone_for_good(self, p: ProcessId) -> None:
+        self.done.pop(p, None)
+
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return tuple(
             Kept(e.origin, e.n, (N,) if e.view is None else (N, *e.view.members), e.payload)

@@ -116,6 +116,8 @@ class SequencedProtocol(SequencedMember):
         book = self.book
         if book is None:
             return
+        if next(iter(book.history), book.N + 1) <= book.stable:
+            self._prune(g)
         others = [p for p in book.acks.marks if p != self.me]
         behind = [p for p in others if book.acks.marks[p] < book.N]
         for p in behind or others:
@@ -172,6 +174,12 @@ class SequencedProtocol(SequencedMember):
             self.install(View(g, entry.number, entry.members, self.me, now.era, N))
         self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
         self._prune(g)
+
+    def gone_for_good(self, p: ProcessId) -> None:
+        # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.
+        super().gone_for_good(p)
+        if self.book is not None:
+            self.book.forget(p)
 
     def _begin_era(self, view: View) -> None:
         leads = self.me == view.leader

@@ -86,6 +86,21 @@ class Stack(PlainState):
         """Every frame of g held here that some member may lack."""
         return self.protocols[g].unstable(g)
 
+    def view(self, g: GroupId) -> View | None:
+        """The view of g in force here, also at a leader that is no member."""
+        # A leader that is no member does not tell its protocol of the views it leads.
+        membership = self.memberships.get(g)
+        if membership is not None:
+            return membership.view
+        protocol = self.protocols.get(g)
+        return None if protocol is None else protocol.views.get(g)
+
+    def gone_for_good(self, p: ProcessId) -> None:
+        """p is in no view any more, and its id will never be used again: forget what it left."""
+        self.links.pop(p, None)
+        for protocol in self.protocols.values():
+            protocol.gone_for_good(p)
+
     # -- the one door -----------------------------------------------------------------------------
 
     def step(self, events: Iterable[Event]) -> Output:
@@ -216,9 +231,7 @@ class Stack(PlainState):
         return any(p in self._peers(g) for g in self.protocols)
 
     def _peers(self, g: GroupId) -> Iterable[ProcessId]:
-        # A leader that is no member does not tell its protocol of the views it leads.
-        membership = self.memberships.get(g)
-        view = self.protocols[g].views.get(g) if membership is None else membership.view
+        view = self.view(g)
         return view.peers if view is not None and self.me in view.peers else ()
 
     # -- plain state ------------------------------------------------------------------------------
