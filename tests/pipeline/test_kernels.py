@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from notation import trace
 from ordercast.pipeline.kernels.judge import Judged, judge_table
-from ordercast.trace.notation import trace
 from ordercast.trace.oracle import verdicts
 from ordercast.trace.schema import PROPERTIES
 from ordercast.trace.tables import event_table

@@ -8,9 +8,9 @@ import pytest
 
 from ordercast.pipeline.kernels.judge import judge_table
 from ordercast.trace.oracle import unspecified, verdicts
-from ordercast.trace.random_traces import ORDERS, random_trace
 from ordercast.trace.schema import PROPERTIES, Event
 from ordercast.trace.tables import event_table
+from random_traces import ORDERS, random_trace
 
 TRACES_PER_BLOCK = 300
 

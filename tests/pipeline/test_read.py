@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.read import SMALL_BYTES, read_traces
-from ordercast.trace.random_traces import random_traces
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import COLUMNS, Event
 from ordercast.trace.write import write_csv, write_jsonl, write_parquet
+from random_traces import random_traces
 
 pytestmark = pytest.mark.xdist_group("spark")
 

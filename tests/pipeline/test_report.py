@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from notation import trace
 from ordercast.pipeline.expectations import ALWAYS
 from ordercast.pipeline.kernels.judge import judge_table
 from ordercast.pipeline.outcome import (
@@ -26,7 +27,6 @@ from ordercast.pipeline.outcome import (
 from ordercast.pipeline.report import page, write_report
 from ordercast.pipeline.report.page import MOST_DETAILED_RUNS
 from ordercast.pipeline.report.plot import duration
-from ordercast.trace.notation import trace
 from ordercast.trace.schema import PROPERTIES, Event, Violation
 from ordercast.trace.tables import event_table
 

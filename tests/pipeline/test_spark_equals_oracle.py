@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from ordercast.pipeline import read_traces, verify
 from ordercast.trace.oracle import unspecified, verdicts
-from ordercast.trace.random_traces import random_traces
 from ordercast.trace.schema import PROPERTIES
 from ordercast.trace.write import write_jsonl
+from random_traces import random_traces
 
 SEED = 20_260
 RUNS = 3_000

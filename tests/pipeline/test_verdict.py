@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from notation import trace
 from ordercast.errors import TraceError
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.verdict import judge_paths
-from ordercast.trace.notation import trace
 from ordercast.trace.schema import PROPERTIES, Event
 from ordercast.trace.write import write_jsonl
 

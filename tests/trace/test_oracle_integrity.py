@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ordercast.trace.notation import trace
+from notation import trace
 from ordercast.trace.oracle import judge, judge_runs, unspecified, verdicts
 from ordercast.trace.schema import PROPERTIES, Event, Judgement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ordercast.trace.notation import trace
+from notation import trace
 from ordercast.trace.oracle import judge
 from ordercast.trace.oracle.logs import Run
 from ordercast.trace.oracle.membership import (

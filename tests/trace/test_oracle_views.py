@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.trace.notation import trace
+from notation import trace
 from ordercast.trace.oracle import judge
 from ordercast.trace.schema import Judgement
 

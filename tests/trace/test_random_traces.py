@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from ordercast.trace.oracle import unspecified, verdicts
-from ordercast.trace.random_mutations import MUTATIONS, Mutation
-from ordercast.trace.random_traces import ORDERS, random_draft, random_trace, random_traces
 from ordercast.trace.schema import KINDS, ORDER_PROPERTIES, PROPERTIES, Event
+from random_mutations import MUTATIONS, Mutation
+from random_traces import ORDERS, random_draft, random_trace, random_traces
 
 SEED = 20
 NEVER_INCONCLUSIVE = {

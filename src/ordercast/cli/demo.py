@@ -6,7 +6,9 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import msgspec
 import typer
+from rich.console import Console
 
 from ordercast.cli.exits import console, errors_as_exits, progress
 from ordercast.cli.verdicts import show
@@ -27,22 +29,27 @@ TALK = "ordercast.cli.demo_talk"
 def demo(
     out: Path = typer.Option(Path("ordercast-demo"), help="Folder for traces and report."),
     messages: int = typer.Option(300, help="Questions asked by each member."),
+    as_json: bool = typer.Option(False, "--json", help="Print the verdicts as JSON."),
 ) -> None:
     """Run a small cluster on this machine, kill a member on the way, and prove what held."""
+    story = progress if as_json else console  # the story goes beside the result
     with errors_as_exits():
         traces = _fresh_folder(out)
-        console.print(f"[bold]1.[/] {MEMBERS} members and a sequencer, each its own process")
+        story.print(f"[bold]1.[/] {MEMBERS} members and a sequencer, each its own process")
         for name, (order, members) in GROUPS.items():
             who = ", ".join(f"p{i + 1}" for i in members)
-            console.print(f"   group {name}: order {order}, members {who}", highlight=False)
-        asyncio.run(_run_cluster(traces, messages))
-        console.print("[bold]3.[/] judging the recorded traces with Spark")
+            story.print(f"   group {name}: order {order}, members {who}", highlight=False)
+        asyncio.run(_run_cluster(traces, messages, story))
+        story.print("[bold]3.[/] judging the recorded traces with Spark")
         outcome = judge([traces], expect=[])
         from ordercast.pipeline.report import write_report
 
         report = write_report(outcome, out / "report.html")
-    show(outcome, console)
-    console.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
+    else:
+        show(outcome, console)
+    story.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -57,7 +64,7 @@ def _fresh_folder(out: Path) -> Path:
     return traces
 
 
-async def _run_cluster(traces: Path, messages: int) -> None:
+async def _run_cluster(traces: Path, messages: int, story: Console) -> None:
     with progress.status("starting processes") as status:
         async with LocalCluster(MEMBERS, trace=traces, run="demo", consume=False) as cluster:
             workers = cluster.workers
@@ -69,7 +76,7 @@ async def _run_cluster(traces: Path, messages: int) -> None:
             status.update("talking")
             before = messages // 2
             await asyncio.gather(*(w.run(f"{TALK}:ask", messages=before) for w in workers))
-            console.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
+            story.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
             survivors = [w for i, w in enumerate(workers) if i != VICTIM]
             talking = [
                 asyncio.ensure_future(w.run(f"{TALK}:ask", messages=messages - before))
@@ -78,4 +85,4 @@ async def _run_cluster(traces: Path, messages: int) -> None:
             await cluster.kill(VICTIM)
             heard = await asyncio.gather(*talking)
             total = sum(sum(counts.values()) for counts in heard)
-            console.print(f"   the {len(survivors)} survivors delivered {total} messages")
+            story.print(f"   the {len(survivors)} survivors delivered {total} messages")

@@ -19,6 +19,10 @@ SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64
 _C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
 _LOOPBACK = "127.0.0.1"
+_ON_THIS_MACHINE = {  # the workers of a cluster must be able to call back
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
+}
 
 
 def local_session(
@@ -30,30 +34,31 @@ def local_session(
     """
     if master.startswith("sc://"):
         return SparkSession.builder.remote(master).appName(app_name).getOrCreate()
-    _prepare_environment()
+    _prepare_environment(master)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in _settings(small).items():
+    for key, value in settings(master, small=small).items():
         builder = builder.config(key, value)
     with hushed():
         return builder.getOrCreate()
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
 
 
-def _settings(small: bool) -> dict[str, str]:
+def settings(master: str, *, small: bool) -> dict[str, str]:
+    """Spark's configuration; the address of the driver is fixed only if all runs on this machine."""
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()  # no spaces in an option
     java_options = f"-Dlog4j2.configurationFile={log4j}"
     if small:
         java_options += f" {_C1_ONLY}"
     partitions = SMALL_SHUFFLE_PARTITIONS if small else LARGE_SHUFFLE_PARTITIONS
     return {
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
+        **(_ON_THIS_MACHINE if master.startswith("local") else {}),
         "spark.driver.extraJavaOptions": java_options,
         "spark.driver.memory": "2g" if small else "8g",
         "spark.ui.enabled": "false",

@@ -12,8 +12,8 @@ from random import Random
 
 import msgspec
 
-from ordercast.trace.random_mutations import MUTATIONS, Draft
 from ordercast.trace.schema import Event
+from random_mutations import MUTATIONS, Draft
 
 PROCESSES = ("p", "q", "r", "s", "t")
 GROUPS = ("g", "h", "i")
