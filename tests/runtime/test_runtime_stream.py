@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 import ordercast as oc
+from ordercast.runtime.options import FRAME_COST, MESSAGE_COST
 
 
 def numbers(events: list[oc.Message | oc.View]) -> list[int]:
@@ -90,12 +91,59 @@ async def test_a_group_stream_takes_its_events_out_of_the_node_stream() -> None:
         assert numbers(of_g2) == [20, 21, 22, 23] and numbers(of_node) == [10, 11, 12]
 
 
+@pytest.mark.parametrize("opened", [1, 2, 5])
+async def test_a_group_stream_also_gets_what_the_node_stream_had_opened(opened: int) -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        g1 = await node.join("g1", order="total", scope="group")
+        g2 = await node.join("g2", order="total", scope="group")
+        for number in range(3):
+            await g1.multicast(b"1%d" % number)
+            await (await g2.multicast(b"2%d" % number)).ordered()
+        seen = [event async for event in _first(node, opened)]  # it opened more than it took
+        seen += [event async for event in _first(g2, 4 - sum(e.group == "g2" for e in seen))]
+        seen += [event async for event in _first(node, 8 - len(seen))]
+        for group, sent in (("g1", [10, 11, 12]), ("g2", [20, 21, 22])):
+            assert numbers([event for event in seen if event.group == group]) == sent
+
+
 async def _first(stream: oc.Node | oc.Group, count: int):
     async for event in stream:
         yield event
         count -= 1
         if not count:
             return
+
+
+async def test_a_reply_after_a_receive_with_a_timeout_does_not_wait_for_room() -> None:
+    limits = {"max_message": 10, "window_bytes": 10 + FRAME_COST + MESSAGE_COST}
+    async with oc.Node("alice", bootstrap=True, close_timeout=0.2, **limits) as node:
+        group = await node.join("g", order="total")
+        stream = aiter(node)
+        assert isinstance(await asyncio.wait_for(anext(stream), 10), oc.View)
+        async with asyncio.timeout(10):
+            for number in range(5):
+                await group.multicast(b"%d" % number)
+        assert await asyncio.wait_for(anext(stream), 10) == oc.Message("g", "alice", b"0")
+
+
+async def test_a_refused_consumer_does_not_take_the_reserve_of_the_first() -> None:
+    limits = {"max_message": 10, "window_bytes": 10 + FRAME_COST + MESSAGE_COST}
+    async with oc.Node("alice", bootstrap=True, close_timeout=0.2, **limits) as node:
+        group = await node.join("g", order="total")
+
+        async def reply_twice() -> None:
+            async for event in node:
+                if isinstance(event, oc.Message):
+                    await group.multicast(b"1")
+                    await group.multicast(b"2")
+                    return
+
+        replying = asyncio.ensure_future(reply_twice())
+        await asyncio.sleep(0)
+        with pytest.raises(oc.UsageError, match="has a consumer already"):
+            await anext(aiter(node))
+        await group.multicast(b"ask")
+        await asyncio.wait_for(replying, 10)
 
 
 async def test_awaiting_stability_in_the_receiving_loop_is_refused() -> None:

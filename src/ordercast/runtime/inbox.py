@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Generic, TypeVar
 
 from ordercast.errors import UsageError
 from ordercast.runtime.items import Event
@@ -26,7 +26,7 @@ class Inbox(Generic[Parcel]):
         self.name = name  # how errors call the stream
         self.parcels: deque[Parcel] = deque()  # delivered, not opened
         self.ready: Iterator[Event] = iter(())  # opened, not taken
-        self.consumer: asyncio.Task[object] | None = None  # the task that took last
+        self.consumer: asyncio.Task[object] | None = None  # the task that asked last
         self.error: BaseException | None = None  # raised when everything was taken
         self.ended = False
         self._unwrap = unwrap
@@ -39,6 +39,20 @@ class Inbox(Generic[Parcel]):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def split(
+        self,
+        other: Inbox[Parcel],
+        *,
+        opened: Callable[[Event], bool],
+        packed: Callable[[Parcel], bool],
+    ) -> None:
+        """Give another inbox its part of all that waits here."""
+        events, parcels = list(self.ready), list(self.parcels)
+        other.ready = iter([event for event in events if opened(event)])
+        self.ready = iter([event for event in events if not opened(event)])
+        other.parcels.extend(parcel for parcel in parcels if packed(parcel))
+        self.parcels = deque(parcel for parcel in parcels if not packed(parcel))
+
     def end(self, error: BaseException | None = None) -> None:
         """Nothing more will come: after the rest, the loop ends, or raises `error`."""
         if not self.ended:
@@ -47,13 +61,29 @@ class Inbox(Generic[Parcel]):
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
 
-    @property
-    def waiting(self) -> bool:
-        """Is a consumer waiting for the next event?"""
-        return self._waiter is not None
-
-    async def next_batch(self) -> list[Event]:
+    def next_batch(self) -> Coroutine[Any, Any, list[Event]]:
         """All that is there, at most `max_batch` or one frame; waits if there is nothing."""
+        self._note_consumer()
+        return self._next_batch()
+
+    def next_event(self) -> Coroutine[Any, Any, Event]:
+        """The next one; waits if there is none."""
+        self._note_consumer()
+        return self._next_event()
+
+    def _note_consumer(self) -> None:
+        # Now, not when the coroutine runs: `wait_for(anext(stream), 1)` runs it in a task of its
+        # own, and the replies to what it got come from the task that asked.
+        if self._waiter is None:  # otherwise another task is the consumer, and this one is refused
+            self.consumer = asyncio.current_task()
+
+    async def _next_event(self) -> Event:
+        for event in self.ready:
+            return event
+        self.ready = iter(await self._next_batch())
+        return next(self.ready)
+
+    async def _next_batch(self) -> list[Event]:
         batch = list(self.ready)
         while not batch:
             if not self.parcels:
@@ -61,12 +91,7 @@ class Inbox(Generic[Parcel]):
             batch = self._open()
         return batch
 
-    async def refill(self) -> None:
-        """Make `ready` yield something."""
-        self.ready = iter(await self.next_batch())
-
     def _open(self) -> list[Event]:
-        self.consumer = asyncio.current_task()
         parcels = self.parcels
         batch = self._unwrap(parcels.popleft())
         while parcels and len(batch) < self._max_batch:
@@ -82,7 +107,6 @@ class Inbox(Generic[Parcel]):
         while not self.parcels:
             if self.ended:
                 raise StopAsyncIteration if self.error is None else self.error.with_traceback(None)
-            self.consumer = asyncio.current_task()
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -96,11 +120,8 @@ class EventStream(AsyncIterator[Event]):
     def __init__(self, inbox: Inbox[Parcel]) -> None:
         self._inbox = inbox
 
-    async def __anext__(self) -> Event:
-        for event in self._inbox.ready:
-            return event
-        await self._inbox.refill()
-        return next(self._inbox.ready)
+    def __anext__(self) -> Coroutine[Any, Any, Event]:
+        return self._inbox.next_event()
 
 
 class BatchStream(AsyncIterator[list[Event]]):
@@ -109,5 +130,5 @@ class BatchStream(AsyncIterator[list[Event]]):
     def __init__(self, inbox: Inbox[Parcel]) -> None:
         self._inbox = inbox
 
-    async def __anext__(self) -> list[Event]:
-        return await self._inbox.next_batch()
+    def __anext__(self) -> Coroutine[Any, Any, list[Event]]:
+        return self._inbox.next_batch()

@@ -178,11 +178,12 @@ class Site:
         own: Inbox[Parcel] = Inbox(name, self._unwrap, self.options.max_batch)
         self._own_inboxes = [box for box in self._own_inboxes if box.parcels or not box.ended]
         self._own_inboxes.append(own)
-        waiting = list(self.inbox.parcels)
-        self.inbox.parcels.clear()
+        self.inbox.split(
+            own,
+            opened=lambda event: event.group == member.group.name,
+            packed=lambda parcel: parcel[0] is member,
+        )
         member.inbox = own
-        for parcel in waiting:
-            (own if parcel[0] is member else self.inbox).put(parcel)
         if self.inbox.ended:
             own.end(self.inbox.error)
 
