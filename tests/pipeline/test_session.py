@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.hush import hushed
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.session import local_session, settings
 
 START = """
 from ordercast.pipeline.session import local_session
@@ -43,3 +43,12 @@ def test_only_the_two_remarks_are_kept_back(capfd: pytest.CaptureFixture[str]) -
     while "out of memory" not in told:  # the filter runs in a thread of its own
         told += capfd.readouterr().err
     assert "incubator" not in told
+
+
+def test_on_this_machine_the_driver_is_reached_over_loopback() -> None:
+    assert settings("local[*]", small=True)["spark.driver.host"] == "127.0.0.1"
+
+
+def test_on_a_cluster_the_address_of_the_driver_is_left_to_spark() -> None:
+    fixed = settings("spark://host:7077", small=False)
+    assert not {"spark.driver.host", "spark.driver.bindAddress"} & set(fixed)

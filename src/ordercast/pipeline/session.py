@@ -51,7 +51,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def settings(master: str, *, small: bool) -> dict[str, str]:
-    """Spark's configuration; the address of the driver is fixed only if all runs on this machine."""
+    """Spark's configuration; the address of the driver is fixed only if all runs here."""
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()  # no spaces in an option
     java_options = f"-Dlog4j2.configurationFile={log4j}"
     if small:
