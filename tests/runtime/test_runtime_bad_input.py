@@ -191,6 +191,18 @@ async def test_a_second_group_of_a_group_scoped_order_needs_the_word() -> None:
         await node.join("g3", order="causal")  # another order: another promise
 
 
+async def test_two_joins_at_a_time_get_past_the_scope_no_more_than_two_in_turn(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(1) as cluster:
+        (node,) = cluster.nodes
+        results = await asyncio.gather(
+            node.join("g1", order="total"), node.join("g2", order="total"), return_exceptions=True
+        )
+        assert sorted(type(result).__name__ for result in results) == ["Group", "ScopeError"]
+        await node.join("g3", order="total", scope="group")
+
+
 async def test_a_group_stream_beside_another_group_of_its_domain_is_refused() -> None:
     async with oc.Node("alice", bootstrap=True) as node:
         g1 = await node.join("g1", order="total")

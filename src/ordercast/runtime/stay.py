@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from ordercast.core.declaration import Declaration
 from ordercast.core.ids import check_name
 from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, ScopeError, UsageError
 from ordercast.protocols.registry import choose
@@ -19,7 +20,7 @@ class Stays:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._entering: dict[str, tuple[str, str | None]] = {}  # group -> (order, scope)
+        self._entering: dict[str, str] = {}  # the order of each group that is being joined
 
     async def join(
         self, name: str, order: str | None, protocol: str | None, scope: str | None
@@ -28,8 +29,8 @@ class Stays:
         check_name("group", name)
         declaration = choose(order, protocol).declaration
         self._check_new(name)
-        self._check_scope(name, declaration.order, declaration.scope, scope)
-        self._entering[name] = (declaration.order, scope)
+        self._check_scope(name, declaration, scope)
+        self._entering[name] = declaration.order
         try:
             entry = await self._site.role.enter(name, declaration.order, protocol)
             return await self._begin(entry, scope)
@@ -58,22 +59,24 @@ class Stays:
         if name in joined or name in self._entering:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
 
-    def _check_scope(self, name: str, order: str, given: str, asked: str | None) -> None:
+    def _check_scope(self, name: str, declared: Declaration, asked: str | None) -> None:
+        order, protocol = declared.order, declared.name
         if asked is not None and asked not in SCOPES:
             raise ValueError(f"scope={asked!r} is unknown; use 'group' or 'domain'")
-        if given == "domain" or asked == "group":
+        if declared.scope == "domain" or asked == "group":
             return
         if asked == "domain":
             raise ScopeError(
                 f"no protocol is built that promises order {order!r} across groups; "
                 f"join {name!r} with scope='group'"
             )
-        for member in self._site.memberships.values():
-            if member.group.order == order:
+        joined = {m.group.name: m.group.order for m in self._site.memberships.values()}
+        for other, promised in (joined | self._entering).items():
+            if promised == order:
                 raise ScopeError(
-                    f"this node is in group {member.group.name!r} with order {order!r}, and its "
-                    f"protocol {member.group.protocol!r} keeps that order inside one group only: "
-                    f"between {member.group.name!r} and {name!r} nothing would be promised. "
+                    f"this node is in group {other!r} with order {order!r}, or about to be, and "
+                    f"protocol {protocol!r} keeps that order inside one group only: "
+                    f"between {other!r} and {name!r} nothing would be promised. "
                     f"If that is enough, join {name!r} with scope='group'"
                 )
 
