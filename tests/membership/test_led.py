@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from machines import Bench, G, led, stacks
-from ordercast.core.events import Change, Receive, View
+from ordercast.core.events import Change, Consumed, Receive, View
+from ordercast.core.protocol import Options
 from ordercast.membership.led import Install, LedMembership, Propose, Report, Unstable
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.vector import CausalVector
@@ -262,6 +263,39 @@ def test_the_leader_may_leave_and_join_again_and_leads_all_the_time() -> None:
     b.carry()
     assert b.story(1) == ["12", "2", "231", "back"]
     assert b.story(2) == ["12", "2", "23", "without 1", "231", "back"]
+
+
+def test_what_a_former_stay_left_untaken_holds_up_no_acknowledgement_of_the_next() -> None:
+    b = led(Fifo, 1, 2, leader=1, options=Options(ack_every=1, driver_consumes=True))
+    b.say(2, "a", "b")
+    b.carry()
+    b.step(1, Change(G, left=(1,)))
+    b.carry()
+    b.step(1, Change(G, joined=(1,)))
+    b.carry()
+    b.say(2, "c")
+    b.carry()
+    b.step(1, Consumed(G, 1))  # "c": of "a" and "b" nothing is ever reported
+    b.step(2, Consumed(G, 3))
+    b.settle()
+    assert b.stable[2] == 3
+
+
+def test_what_was_delivered_in_the_view_before_may_be_taken_in_the_next() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1, options=Options(ack_every=1, driver_consumes=True))
+    b.say(2, "a", "b")
+    b.carry()
+    b.step(1, Change(G, left=(3,)))
+    b.carry()
+    b.say(2, "c")
+    b.carry()
+    b.step(2, Consumed(G, 3))
+    b.step(1, Consumed(G, 2))
+    b.settle()
+    assert b.stable[2] == 2
+    b.step(1, Consumed(G, 1))
+    b.settle()
+    assert b.stable[2] == 3
 
 
 def test_a_group_may_become_empty_and_be_joined_again() -> None:

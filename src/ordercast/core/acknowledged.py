@@ -62,6 +62,7 @@ class AcknowledgedProtocol(OrderingProtocol):
         if self.sent_before:
             self.out.stable.append((view.group, self.sent_before))
         self.S = 0
+        stays = self.me in self.A.marks  # else a stay begins: nothing is reported of one before
         if self.me not in view.members:  # our last view: nothing after it is for us
             self.views[view.group] = View(view.group, view.number, (), self.me, view.era)
             self.sent_before = 0  # a later stay counts anew
@@ -71,7 +72,7 @@ class AcknowledgedProtocol(OrderingProtocol):
         self.kept = {q: {} for q in view.members}
         self.taken = {q: NumberSet(self.options.max_held) for q in view.members}
         self.owed = {}
-        self.handed = deque((NOBODY, 0) for _ in self.handed)
+        self.handed = deque((NOBODY, 0) for _ in self.handed if stays)
         self.waiting_to_ack = self.waiting_to_tell = False
 
     def deliver(

@@ -58,7 +58,11 @@ class Timer(msgspec.Struct, frozen=True):
 
 
 class Consumed(msgspec.Struct, frozen=True):
-    """The application took the next `frames` deliveries of this group: the senders get credit."""
+    """The application took the next `frames` deliveries of this group: the senders get credit.
+
+    A stay ends with the view that is without this process. Once the next stay has begun, the driver
+    reports nothing of the one before: what its application did not take is never acknowledged.
+    """
 
     group: GroupId
     frames: int

@@ -271,7 +271,7 @@ class SequencedMember(OrderingProtocol):
         """The next number expected here is the one after this."""
         self.R = self.top = self.stable = self.taken = self.acked = number
         self.arrived, self.kept = {}, {}
-        self.handed = deque(0 for _ in self.handed)  # of what was before: nobody waits for it
+        self.handed = deque(0 for _ in self.handed)  # of the era before: nobody waits for it
 
     def _take_up_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """Of every origin, the frame that was numbered last; our own go on from there."""

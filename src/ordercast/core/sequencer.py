@@ -160,6 +160,7 @@ class SequencedProtocol(SequencedMember):
         entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
         if self.me in joined:
             self._start_after(N - 1)
+            self.handed.clear()  # a stay begins
             self._take_up_frames(last)
             self.member_of.add(g)
             self.delivers = True

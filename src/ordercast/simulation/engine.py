@@ -314,6 +314,8 @@ class Simulation:
                 if not seat.unconsumed:
                     self.agenda.acts[tick].append(partial(self._consume, p, delivery[0]))
                 seat.unconsumed += 1
+            elif p not in delivery.members:  # of a stay that is over nothing is reported
+                self.seats[p][delivery.group].unconsumed = 0
 
     def _take_reports(self, p: ProcessId, out: Output) -> None:
         for g, n in out.stable:
