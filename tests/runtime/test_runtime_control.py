@@ -7,10 +7,13 @@ import asyncio
 import pytest
 
 import ordercast as oc
-from ordercast.runtime.control import Control, Lost, Recall, encode
+from ordercast.core.events import Multicast
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.control import Control, Enter, Lost, Recall, encode
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
+from ordercast.wire.messages import pack_messages
 
 LEADER = 0
 
@@ -89,3 +92,71 @@ async def test_a_member_that_reports_the_leader_or_itself_as_lost_is_out(
             if isinstance(event, oc.View) and event.members == ("p2",):
                 break
         await (await cluster.groups[1].multicast(b"works")).ordered()
+
+
+@pytest.mark.parametrize("name", ["", "n" * 256, "a\nb"])
+async def test_a_group_name_that_is_none_makes_no_group_at_the_leader(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async with ordercast_cluster(1) as cluster:
+        monkeypatch.setattr("ordercast.runtime.stay.check_name", lambda what, given: given)
+        with pytest.raises(oc.UsageError, match="group name"):
+            await cluster.nodes[0].join(name, order="total")
+        assert cluster.leader._site.role.groups() == []
+        await cluster.nodes[0].join("fine", order="total")
+
+
+async def test_a_protocol_that_only_the_leader_has_is_named(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ordercast_cluster(2) as cluster:
+        first, second = cluster.nodes
+        await first.join("g", order="total", protocol="sequencer_bb")
+        fewer = {name: cls for name, cls in PROTOCOLS.items() if name != "sequencer_bb"}
+        monkeypatch.setattr("ordercast.runtime.stay.PROTOCOLS", fewer)
+        with pytest.raises(oc.UsageError, match="'sequencer_bb', which is not built"):
+            await second.join("g", order="total")
+        await second.join("other", order="total")
+
+
+@pytest.mark.parametrize("first", [2**63, 2**64 - 1])
+async def test_numbers_that_no_trace_can_hold_are_their_senders_fault(
+    ordercast_cluster, tmp_path, first: int
+) -> None:
+    async with ordercast_cluster(2, order="total", trace=tmp_path) as cluster:
+        liar, node = cluster.nodes
+        liar._site.engine.multicast(
+            cluster.groups[0]._member.group.gid, pack_messages(first, [b"x"])
+        )
+        async for event in node:
+            assert isinstance(event, oc.View)
+            if event.members == ("p2",):
+                break
+        assert node.stats()["peer_faults"] == 1
+
+
+async def test_an_error_of_our_own_in_a_step_ends_the_node_visibly(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        broken, other = cluster.nodes
+
+        def fail(events: object) -> None:
+            raise AssertionError("a machine of ours is wrong")
+
+        monkeypatch.setattr(broken._site.engine.stack, "step", fail)
+        with pytest.raises(AssertionError):
+            broken._site.engine.step([Multicast(1, b"")])
+        with pytest.raises(AssertionError, match="a machine of ours is wrong"):
+            async for _ in broken:
+                pass
+        async for event in other:
+            if isinstance(event, oc.View) and event.members == ("p2",):
+                break
+
+
+async def test_a_name_that_a_follower_made_up_is_answered_not_punished(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, order="total") as cluster:
+        cluster.nodes[0]._site.peers.tell(LEADER, Enter(99, "a\nb", "total", None))
+        await (await cluster.groups[0].multicast(b"works")).ordered()
+        assert cluster.leader.stats()["peer_faults"] == 0

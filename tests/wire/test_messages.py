@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import FrameError
-from ordercast.wire.messages import pack_messages, peek_first, unpack_messages
+from ordercast.wire.messages import LARGEST, pack_messages, peek_first, unpack_messages
 
-numbers = st.integers(0, 2**63 - 1)
+numbers = st.integers(0, LARGEST - 20)
 bodies = st.lists(st.binary(max_size=300), max_size=20)
 
 
@@ -50,6 +50,15 @@ def test_anything_but_a_number_and_bodies_is_refused(value):
     payload = msgspec.msgpack.encode(value)
     with pytest.raises(FrameError, match="not a list of messages"):
         unpack_messages(payload)
+
+
+def test_numbers_end_where_a_trace_cannot_write_them():
+    assert unpack_messages(pack_messages(LARGEST, [b"the last"])) == (LARGEST, [b"the last"])
+    for first, count in ((LARGEST, 2), (LARGEST - 1, 3), (LARGEST + 1, 0), (2**64 - 1, 1)):
+        with pytest.raises(FrameError):
+            unpack_messages(pack_messages(first, [b""] * count))
+    with pytest.raises(FrameError):
+        peek_first(pack_messages(LARGEST + 1, []))
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x92", b"\x92\xa1\xff\x90", b"\x92\xff\x90"])

@@ -6,7 +6,6 @@ import asyncio
 import logging
 
 from ordercast.errors import GroupClosed, OrdercastError
-from ordercast.runtime.membership import Membership
 from ordercast.runtime.site import Site
 from ordercast.runtime.stay import Stays
 
@@ -14,43 +13,59 @@ log = logging.getLogger("ordercast.runtime.closing")
 
 PATIENCE = 0.02  # seconds between two looks at whether the application still reads
 LOOKS = 5  # so many without progress: it does not
+FAREWELL = 0.1  # seconds that the last words get even if all other time is used up
 
 
 async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
-    """Leave the groups, say good-bye, close everything. `in_order=False`: the start failed."""
-    members = list(site.memberships.values())
-    drained = in_order and site.error is None and await _leave_all(site, stays, members)
+    """Leave the groups, say good-bye, close everything. `in_order=False`: the start failed.
+
+    All of `close_timeout` may go into leaving and into the application's last reads; after it come
+    only the farewell and what the recorder takes to seal its log.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + site.options.close_timeout
+    drained = in_order and site.error is None and await _leave_all(site, stays, deadline)
     if drained:
-        await _let_consumer_finish(site)
+        await _let_consumer_finish(site, deadline)
     site.stop(GroupClosed("the node was closed"), raises=False)
-    if drained and not any(member.pending_frames for member in site.stays_begun):
-        site.record_end()
-    recorder = site.give_up_recorder()
-    if recorder is not None:
-        await asyncio.to_thread(recorder.close)
     site.peers.close("the node was closed", goodbye=site.error is None)
-    await site.peers.closed(site.options.close_timeout)
-
-
-async def _leave_all(site: Site, stays: Stays, members: list[Membership]) -> bool:
-    """True if this node left every group in time."""
-    leaving = [stays.leave(member) for member in members if member.closed is None]
     try:
-        async with asyncio.timeout(site.options.close_timeout):
-            await asyncio.gather(*leaving)
+        await _close_recorder(site, drained)
+    finally:
+        if site.in_cluster:
+            await site.role.stopped()
+        await site.peers.closed(max(FAREWELL, deadline - loop.time()))
+
+
+async def _leave_all(site: Site, stays: Stays, deadline: float) -> bool:
+    """True if this node left every group in time."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await stays.leave_all()
     except (TimeoutError, OrdercastError) as reason:
         log.warning("%s did not leave its groups in order: %r", site.me.identity, reason)
         return False
     return True
 
 
-async def _let_consumer_finish(site: Site) -> None:
+async def _let_consumer_finish(site: Site, deadline: float) -> None:
     """If a task still reads the stream, give it the rest before the end is recorded."""
+    loop = asyncio.get_running_loop()
     without_progress, before = 0, -1
-    while without_progress < LOOKS:
+    while without_progress < LOOKS and loop.time() < deadline:
         left = sum(member.pending_frames for member in site.stays_begun)
         if not left:
             return
         without_progress = 0 if left != before else without_progress + 1
         before = left
         await asyncio.sleep(PATIENCE)
+
+
+async def _close_recorder(site: Site, drained: bool) -> None:
+    try:
+        if drained:
+            site.record_end()
+    finally:
+        recorder = site.give_up_recorder()
+        if recorder is not None:
+            await asyncio.to_thread(recorder.close)

@@ -40,6 +40,9 @@ class Driver(Protocol):
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
 
+    def broken(self, error: Exception) -> None:
+        """A step failed half-way: an error of ours. There must not be another."""
+
 
 class Engine:
     """The stack of one node, with its timers and channels."""
@@ -116,6 +119,9 @@ class Engine:
                 self.steps += 1
                 self._carry_out(self.stack.step(events))
                 events, self._waiting = self._waiting, []
+        except Exception as error:
+            self._driver.broken(error)
+            raise
         finally:
             self._stepping = False
 

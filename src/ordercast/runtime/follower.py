@@ -89,11 +89,18 @@ class Follower:
     def left(self, gid: GroupId) -> None:
         self._site.peers.tell(self.leader.pid, Left(gid))
 
-    def fail(self, error: BaseException) -> None:
+    def stop(self, reason: BaseException) -> None:
         """No answer will come any more."""
         for answer in self._requests.values():
             if not answer.done():
-                answer.set_exception(error)
+                answer.set_exception(reason)
+        if self._recall_task is not asyncio.current_task() and self._recall_task is not None:
+            self._recall_task.cancel()
+
+    async def stopped(self) -> None:
+        """Wait until what `stop` cancelled is over."""
+        if self._recall_task is not None:
+            await asyncio.wait((self._recall_task,))
 
     # -- messages of others -----------------------------------------------------------------------
 

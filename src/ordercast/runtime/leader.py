@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.events import Change
 from ordercast.core.events import View as CoreView
-from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.ids import GroupId, ProcessId, check_name
 from ordercast.errors import OrderMismatch, PeerError, UsageError
 from ordercast.protocols.registry import choose
 from ordercast.runtime.addresses import parse_address
@@ -90,8 +90,11 @@ class Leader:
     def left(self, gid: GroupId) -> None:
         self._groups[gid].leaving.discard(self._site.me.pid)
 
-    def fail(self, error: BaseException) -> None:
+    def stop(self, reason: BaseException) -> None:
         """Nothing of the leader's waits for others."""
+
+    async def stopped(self) -> None:
+        """See `stop`."""
 
     # -- messages of others -----------------------------------------------------------------------
 
@@ -251,8 +254,9 @@ class Leader:
 
     def _enter(self, pid: ProcessId, enter: Enter) -> None:
         try:
+            check_name("group", enter.group)
             group = self._group(enter.group, enter.order, enter.protocol)
-        except ValueError as reason:  # a protocol that only the other side knows
+        except ValueError as reason:  # a name that is none, a protocol only the other side knows
             group = str(reason)
         if isinstance(group, str):
             answer: Control = NotEntered(enter.request, "", group)

@@ -201,9 +201,15 @@ class Membership:
                 self.recorder.leave(view.group)
 
     @property
-    def untaken(self) -> bool:
-        """Is there something of this stay that the application has not come for?"""
-        return bool(self.pending_frames or self._identities)
+    def all_ordered(self) -> bool:
+        """Has everything that was sent in this stay got its place?"""
+        return self.progress.ordered.value >= self.frames_sent
+
+    @property
+    def over(self) -> bool:
+        """Left, all that was sent is ordered, and the application came for everything."""
+        untaken = self.pending_frames or self._identities
+        return self.closed is not None and self.all_ordered and not untaken
 
     def take_consumed(self) -> int:
         """Frames taken since the last call."""

@@ -8,6 +8,7 @@ is told what was consumed. A send is on disk before its frame leaves; other reco
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ from ordercast.trace.recorder import Recorder
 from ordercast.transport.tcp import Connection
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
+
+log = logging.getLogger("ordercast.runtime.site")
 
 LEADER_PID: ProcessId = 0
 
@@ -139,8 +142,7 @@ class Site:
         first_message = self._first_message.get(group.name, 1)
         member = Membership(self, group, scope, self._outboxes[domain], first_message)
         self.memberships[gid] = member
-        begun = self.stays_begun
-        self.stays_begun = [stay for stay in begun if stay.closed is None or stay.untaken]
+        self.stays_begun = [stay for stay in self.stays_begun if not stay.over]
         self.stays_begun.append(member)
         if self.recorder is not None:
             promised = scope or PROTOCOLS[group.protocol].declaration.scope
@@ -271,6 +273,11 @@ class Site:
         """A node broke the protocol."""
         self.peers.fault(peer, reason)
 
+    def broken(self, error: Exception) -> None:
+        """The stack failed in the middle of a step: what it now believes is not what happened."""
+        log.error("%s ends: its own machine failed", self.me.identity, exc_info=error)
+        self.fail(error)
+
     # -- what connections tell --------------------------------------------------------------------
 
     def node_of(self, hello: Hello) -> NodeEntry | None:
@@ -309,8 +316,6 @@ class Site:
         """This node is out. The streams yield what is in order already, then raise."""
         if self.error is None:
             self.error = error
-            if self.in_cluster:
-                self.role.fail(error)
             self.stop(error)
             self.peers.close(str(error), goodbye=False)
 
@@ -318,6 +323,7 @@ class Site:
         """Nothing is sent or delivered any more; whoever waits is told."""
         if self.in_cluster:
             self.engine.stop()
+            self.role.stop(reason)
         for member in self.memberships.values():
             member.close(reason)
         for inbox in self.inboxes():
@@ -326,8 +332,12 @@ class Site:
             self.recorder.flush()
 
     def record_end(self) -> None:
-        """The application has taken every message; views that nobody came for are recorded here."""
-        if self.recorder is not None:
+        """If all that was sent is ordered and all that came was taken, this log is complete.
+
+        Views that nobody came for are recorded here.
+        """
+        complete = all(stay.all_ordered and not stay.pending_frames for stay in self.stays_begun)
+        if self.recorder is not None and complete:
             for inbox in self.inboxes():
                 for parcel in inbox.parcels:
                     self._unwrap(parcel)

@@ -7,7 +7,7 @@ import asyncio
 from ordercast.core.declaration import Declaration
 from ordercast.core.ids import check_name
 from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, ScopeError, UsageError
-from ordercast.protocols.registry import choose
+from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.site import Site
@@ -21,6 +21,7 @@ class Stays:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._entering: dict[str, str] = {}  # the order of each group that is being joined
+        self._leaving: dict[Membership, asyncio.Task[None]] = {}
 
     async def join(
         self, name: str, order: str | None, protocol: str | None, scope: str | None
@@ -33,6 +34,11 @@ class Stays:
         self._entering[name] = declaration.order
         try:
             entry = await self._site.role.enter(name, declaration.order, protocol)
+            if entry.protocol not in PROTOCOLS:
+                raise UsageError(
+                    f"group {name!r} uses protocol {entry.protocol!r}, which is not built into "
+                    "this node: it runs another version than the leader"
+                )
             return await self._begin(entry, scope)
         finally:
             del self._entering[name]
@@ -83,11 +89,26 @@ class Stays:
     async def leave(self, member: Membership) -> None:
         """Let what was sent be ordered, then be out of the next view. Goes on if cancelled."""
         member.check_open()
+        await asyncio.shield(self._begin_to_leave(member))
+
+    async def leave_all(self) -> None:
+        """Be out of every group, those included that are being left already."""
+        for member in tuple(self._site.memberships.values()):
+            if member not in self._leaving:
+                self._begin_to_leave(member)
+        await asyncio.gather(*map(asyncio.shield, self._leaving.values()))
+
+    def _begin_to_leave(self, member: Membership) -> asyncio.Task[None]:
         member.outbox.seal()
         member.close_for_senders()
-        leaving = asyncio.ensure_future(self._leave(member))
-        leaving.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.shield(leaving)
+        leaving = self._leaving[member] = asyncio.ensure_future(self._leave(member))
+        leaving.add_done_callback(lambda task: self._end_of_leave(member, task))
+        return leaving
+
+    def _end_of_leave(self, member: Membership, task: asyncio.Task[None]) -> None:
+        del self._leaving[member]
+        if not task.cancelled():
+            task.exception()  # nobody need be waiting
 
     async def _leave(self, member: Membership) -> None:
         await member.progress.ordered.wait_for(member.frames_sent)
@@ -102,10 +123,8 @@ class Stays:
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
-        member.close_for_senders()
         if self._site.error is None:
-            self._site.role.leave(member.group.gid)
-            member.gone.add_done_callback(lambda _: self._finish(member))
+            self._begin_to_leave(member)
 
 
 def check_group_stream(site: Site, member: Membership) -> None:

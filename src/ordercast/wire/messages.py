@@ -13,7 +13,9 @@ import msgspec
 from ordercast.errors import FrameError
 from ordercast.wire.codec import MALFORMED
 
-First = Annotated[int, msgspec.Meta(ge=0)]
+LARGEST = 2**63 - 1  # number of a message: as in traces
+
+First = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[First, list[bytes]]).decode
@@ -28,9 +30,12 @@ def pack_messages(first: int, bodies: list[bytes]) -> bytes:
 def unpack_messages(payload: bytes) -> tuple[int, list[bytes]]:
     """The number of the first message, and all bodies."""
     try:
-        return _decode(payload)
+        first, bodies = _decode(payload)
     except MALFORMED as error:
         raise FrameError(f"the payload is not a list of messages: {error}") from None
+    if first > LARGEST - len(bodies) + 1:
+        raise FrameError(f"{len(bodies)} messages cannot be numbered from {first}")
+    return first, bodies
 
 
 def peek_first(payload: bytes) -> int:
