@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from machines import Bench, G, led, stacks
 from ordercast.core.events import Change, Consumed, Receive, View
-from ordercast.core.protocol import Options
+from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.membership.led import Install, LedMembership, Propose, Report, Unstable
+from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
+from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.vector import CausalVector
 from ordercast.stack.stack import Stack
 
@@ -354,6 +356,128 @@ def test_an_unstable_frame_of_a_stranger_is_a_fault_and_is_not_taken_up() -> Non
     assert stack(b, 1).fingerprint() == before
     b.carry()
     assert b.story(1) == b.story(2) == b.story(3) == ["123", "12"]
+
+
+PAGES = (Basic, Reliable, Fifo, CausalVector)
+
+
+def forged(protocol: type[OrderingProtocol], origin: int, n: int) -> Unstable:
+    """As member 2 of 1, 2, 3 might make it up in the second attempt."""
+    V = tuple(n if p == origin else 0 for p in (1, 2, 3))
+    return Unstable(2, origin, n, V if protocol is CausalVector else ())
+
+
+@pytest.mark.parametrize("protocol", PAGES)
+@pytest.mark.parametrize(("origin", "n"), [(2, 10**9), (2, 0), (2, -1), (1, 1)])
+def test_a_frame_that_cannot_be_is_the_fault_of_the_member_that_reports_it(
+    protocol: type[OrderingProtocol], origin: int, n: int
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1)
+    b.step(1, Change(G, left=(3,)))
+    before = stack(b, 1).fingerprint()
+    b.step(1, Receive(2, G, 2, forged(protocol, origin, n), b"m"))
+    assert b.faults == [(1, 2, f"frame {n} of process {origin} cannot be one of this view")]
+    assert stack(b, 1).fingerprint() == before
+    b.carry()
+    assert b.story(1) == b.story(2) == b.story(3) == ["123", "12"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "stamp"),
+    [(Fifo, (0, 1, 0)), (CausalVector, ()), (CausalVector, (0, 2, 0)), (CausalVector, (0, 1))],
+)
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_frame_with_a_stamp_of_the_wrong_form_is_the_fault_of_its_reporter(
+    protocol: type[OrderingProtocol], stamp: tuple[int, ...], leader: int
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=leader)
+    b.step(leader, Change(G, left=(3,)))
+    b.step(leader, Receive(2, G, 2, Unstable(2, 2, 1, stamp), b"m"))
+    assert b.faults == [(leader, 2, "frame 1 of process 2 cannot be one of this view")]
+    b.carry()
+    assert b.story(1) == b.story(2) == b.story(3) == ["123", "12"]
+
+
+@pytest.mark.parametrize("protocol", PAGES)
+def test_survivors_skip_what_a_leader_without_marks_could_not_judge(
+    protocol: type[OrderingProtocol],
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=0)
+    b.step(0, Change(G, left=(3,)))
+    b.bring(0, 2, Propose)
+    b.lose(2, 0, Report)
+    b.step(0, Receive(2, G, 2, forged(protocol, 2, 10**9), b"m"), Receive(2, G, 2, Report(2, 1)))
+    b.carry()
+    assert b.story(1) == b.story(2) == b.story(3) == ["123", "12"]
+    assert [membership(b, p).blocked for p in (1, 2)] == [False, False]
+    assert not b.faults
+    b.say(1, "after")
+    b.carry()
+    assert b.texts(2) == ["after"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_more_unstable_frames_than_announced_are_the_fault_of_their_reporter(late: bool) -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.step(1, Change(G, left=(3,)))
+    frames = [Receive(2, G, 2, forged(Fifo, 2, n), b"m") for n in (1, 2)]
+    report = Receive(2, G, 2, Report(2, 1))
+    b.step(1, *([*frames, report] if late else [report, *frames]))
+    assert [fault[:2] for fault in b.faults] == [(1, 2)]
+
+
+@pytest.mark.parametrize("frames", [-1, 3])
+def test_a_report_that_contradicts_the_one_before_is_a_fault(frames: int) -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    b.step(1, Change(G, left=(3,)))
+    b.bring(1, 2, Propose)
+    b.bring(2, 1, Report)
+    b.step(1, Receive(2, G, 2, Report(2, frames)))
+    assert b.faults == [(1, 2, f"a report counts {frames} unstable frames; before, 0")]
+    b.carry()
+    assert b.story(1) == ["123", "12"]
+
+
+def test_one_who_sends_fewer_frames_than_announced_is_seen_and_can_be_excluded() -> None:
+    b = led(Fifo, 1, 2, 3, leader=1)
+    assert stack(b, 1).waits_for(G) == ()
+    b.step(1, Change(G, left=(3,)))
+    assert stack(b, 1).waits_for(G) == (2, 3)
+    b.bring(header=Propose)
+    b.lose(2, 1, Report)
+    b.step(1, Receive(2, G, 2, Report(2, 7)))
+    b.carry()
+    assert stack(b, 1).waits_for(G) == (2,)
+    assert stack(b, 2).waits_for(G) == stack(b, 2).waits_for(9) == ()
+    b.crash(2)
+    b.step(1, Change(G, dead=(2,)))
+    b.carry()
+    assert stack(b, 1).waits_for(G) == ()
+    assert b.story(1) == ["123", "1"]
+
+
+def test_a_change_that_changes_nothing_makes_no_view() -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    b.step(1, Change(G), Change(G, joined=(2,)), Change(G, left=(9,)), Change(G, dead=(9,)))
+    assert not b.flight
+    b.step(1, Change(G, left=(2,), joined=(2,)))  # it left, and is back
+    b.step(1, Change(G, joined=(1,)), Change(G, dead=(9,)), Change(G, joined=(3,)))
+    b.carry()
+    assert b.story(1) == ["12", "12", "123"]
+
+
+@pytest.mark.parametrize("header", [Propose(1, 1), Install(1, 1, (3,), 2, 0)])
+def test_a_joiner_that_knows_the_leader_believes_nobody_else(header: Propose | Install) -> None:
+    b = led(Fifo, 1, 2, leader=1, others=(3,))
+    stack(b, 3).close(G)
+    stack(b, 3).open(G, Fifo, leader=1)
+    before = stack(b, 3).fingerprint()
+    b.step(3, Receive(2, G, 2, header))
+    assert b.faults == [(3, 2, "process 2 speaks as the leader, which is 1")]
+    assert stack(b, 3).fingerprint() == before
+    b.step(1, Change(G, joined=(3,)))
+    b.carry()
+    assert b.story(3) == ["123"]
 
 
 @given(st.integers(0, 2**32))

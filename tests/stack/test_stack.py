@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from machines import Bench, G, led, stacks
 from ordercast.core.declaration import Network
 from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
+from ordercast.core.numbering import ViewEntry
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.sequencer import SequencedProtocol
@@ -19,6 +20,7 @@ from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.reliable import Reliable
+from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.protocols.vector import CausalVector
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
@@ -328,6 +330,22 @@ def test_different_protocols_in_different_groups_do_not_disturb_each_other() -> 
         b.step(2, Multicast(g, str(g).encode()))
     b.settle()
     assert sorted(b.texts(1)) == sorted(b.texts(2)) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
+def test_a_joiner_that_knows_the_sequencer_is_admitted_by_nobody_else(
+    protocol: type[OrderingProtocol],
+) -> None:
+    b = led(protocol, 1, 2, leader=1, others=(3,))
+    stack(b, 3).close(G)
+    stack(b, 3).open(G, protocol, leader=1)
+    before = stack(b, 3).fingerprint()
+    b.step(3, Receive(2, G, 1, ViewEntry(7, 2, (1, 2, 3), (3,), (), 0)))
+    assert b.faults == [(3, 2, "process 2 admits to a group that process 1 leads")]
+    assert stack(b, 3).fingerprint() == before
+    b.step(1, Change(G, joined=(3,)))
+    b.settle()
+    assert b.story(3) == ["123"]
 
 
 # -- one that is gone for good --------------------------------------------------------------------

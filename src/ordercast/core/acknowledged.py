@@ -14,7 +14,9 @@ every header. The kept frames are what a flush needs (`unstable`).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -96,6 +98,28 @@ class AcknowledgedProtocol(OrderingProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         """What was delivered here and may be missing elsewhere. Pages with a queue add theirs."""
         return tuple(kept for frames in self.kept.values() for kept in frames.values())
+
+    @abstractmethod
+    def mark(self, q: ProcessId) -> int:
+        """All frames of q up to this one have come here."""
+
+    def plausible(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """A member judges as it judges packets; a process that only leads looks at the form."""
+        q, n = frame.origin, frame.n
+        if q not in members or n < 1 or not self.well_stamped(members, frame):
+            return False
+        if self.me not in members:
+            return True
+        return n <= (self.S if q == self.me else self.mark(q) + self.options.max_held)
+
+    def well_stamped(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """Does the frame carry what this protocol's order needs?"""
+        return not frame.stamp
+
+    def fitting(self, g: GroupId, union: Sequence[Kept]) -> list[Kept]:
+        """The union by sender and number, without what some member made up."""
+        members = self.views[g].members
+        return sorted(frame for frame in union if self.plausible(members, frame))
 
     def own_stable(self) -> int:
         """Our own stable mark, about to travel in a header: no timer need repeat it."""

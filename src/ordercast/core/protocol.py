@@ -83,6 +83,7 @@ class OrderingProtocol(PlainState, ABC):
         self.member_of: set[GroupId] = set()  # groups this process may send to
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
         self.left_in = 0  # views up to this number belong to a former stay of this process
+        self.admitted_by: ProcessId | None = None  # the leader a joiner believes; None: anybody
         self.out = Output()
 
     # -- the one door ---------------------------------------------------------------------------
@@ -177,6 +178,10 @@ class OrderingProtocol(PlainState, ABC):
     @abstractmethod
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver, in this protocol's order, what it can of the union; forget the rest."""
+
+    def plausible(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """Can this be an unstable frame of the view that these members have?"""
+        return frame.origin in members
 
     def still_expects(self, p: ProcessId) -> bool:
         """Is a packet from outside the view welcome? Its sender left, or was excluded."""

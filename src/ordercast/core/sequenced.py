@@ -262,6 +262,10 @@ class SequencedMember(OrderingProtocol):
         if header.number <= self.left_in:
             self.note("drop", g, packet.src, 0, "former stay")
             return
+        if self.admitted_by not in (None, packet.src):
+            fault = f"process {packet.src} admits to a group that process {self.admitted_by} leads"
+            self.out.faults.append((packet.src, fault))
+            return
         self._start_after(header.N)
         self._take_up_frames(header.last)
         self.install(View(g, header.number, header.members, packet.src, packet.era, header.N))

@@ -14,6 +14,11 @@ Costs       three packets per member and change, plus the unstable frames twice.
 A member that dies in between starts a new attempt without it; what belongs to an older attempt is
 ignored. If the leader dies there is no next view: the driver ends the node. A protocol with a
 sequencer does not use this while the sequencer lives; it numbers its views among the messages.
+
+Limits      A member that announces more frames than it sends holds the flush up: as packets may
+            be late, waiting is right. `waits_for` shows it; excluding that member ends the wait.
+            A leader that is no member has no marks. It judges only the form of a reported frame;
+            a number far too high passes it, and the survivors skip that frame.
 """
 
 from __future__ import annotations
@@ -97,18 +102,27 @@ class LedMembership(PlainState):
         """the members change"""
         assert self.view is not None and self.view.leader == self.me, "only the leader is told"
         self._strike_from_pending(change.dead)
-        if self.next_members is None:
-            self.next_members = self.audience = self.view.members
+        members, audience = self.next_members, self.audience
+        if members is None:
+            members = audience = self.view.members
         elif not change.dead:
             self.pending.append(change)
             return
         gone = (*change.left, *change.dead)
-        stay = tuple(p for p in self.next_members if p not in gone)
+        stay = tuple(p for p in members if p not in gone)
         joined = tuple(p for p in change.joined if p not in stay)
+        told = tuple(p for p in audience if p not in change.dead)
+        if not joined and (stay, told) == (members, audience):  # nobody came or went
+            return
         self.next_members = stay + joined
-        told = tuple(p for p in self.audience if p not in change.dead)
         self.audience = told + tuple(p for p in joined if p not in told)
         self._propose(out)
+
+    def waits_for(self) -> tuple[ProcessId, ...]:
+        """Whose report, or part of it, is missing in the flush led here; empty where none runs."""
+        if self.next_members is None:
+            return ()
+        return tuple(p for p, n in self.expected.items() if len(self.reported[p]) != n)
 
     def _strike_from_pending(self, dead: tuple[ProcessId, ...]) -> None:
         # p asks to join while a change runs, and dies. Its death is told only once: a view that
@@ -135,9 +149,7 @@ class LedMembership(PlainState):
         self._install_when_all_reported(out)
 
     def _install_when_all_reported(self, out: Output) -> None:
-        if self.next_members is None:
-            return
-        if any(len(self.reported[p]) != announced for p, announced in self.expected.items()):
+        if self.next_members is None or self.waits_for():
             return
         assert self.view is not None
         view = self.view
@@ -156,8 +168,29 @@ class LedMembership(PlainState):
         self.next_members = None
         self.union = union
         self._install(out, self.me, Install(self.attempt, number, members, era, len(union)))
-        if self.pending:
+        while self.pending and self.next_members is None:
             self.change(out, self.pending.pop(0))
+
+    def _on_report(self, out: Output, src: ProcessId, report: Report) -> None:
+        if report.attempt != self.attempt or src not in self.expected:
+            return
+        announced, came = self.expected[src], len(self.reported[src])
+        if report.frames < came or announced not in (None, report.frames):
+            before = came if announced is None else announced
+            raise PeerError(f"a report counts {report.frames} unstable frames; before, {before}")
+        self.expected[src] = report.frames
+        self._install_when_all_reported(out)
+
+    def _on_reported(self, out: Output, src: ProcessId, kept: Kept) -> None:
+        assert self.view is not None
+        if not self.protocol.plausible(self.view.members, kept):
+            raise PeerError(f"frame {kept.n} of process {kept.origin} cannot be one of this view")
+        frames, announced = self.reported[src], self.expected[src]
+        key = (kept.origin, kept.n)
+        if key not in frames and len(frames) == announced:
+            raise PeerError(f"more unstable frames than the {announced} that were announced")
+        frames[key] = kept
+        self._install_when_all_reported(out)
 
     # -- a member ---------------------------------------------------------------------------------
 
@@ -169,14 +202,13 @@ class LedMembership(PlainState):
         elif isinstance(header, Unstable):
             self._on_unstable(out, src, header, packet.payload)
         elif isinstance(header, Report):
-            if header.attempt == self.attempt and src in self.expected:
-                self.expected[src] = header.frames
-                self._install_when_all_reported(out)
+            self._on_report(out, src, header)
         else:
             assert isinstance(header, Install)
             self._on_install(out, src, header)
 
     def _on_propose(self, out: Output, src: ProcessId, propose: Propose) -> None:
+        self._check_leader(src)
         if self.view is None or propose.number > self.view.number + 1:
             # A second attempt may overtake the first: the later one counts.
             if self.proposed is None or propose.attempt > self.proposed[1].attempt:
@@ -184,7 +216,6 @@ class LedMembership(PlainState):
             return
         if propose.attempt <= self.attempt:
             return
-        self._check_leader(src)
         self.attempt = propose.attempt
         self.union = {}
         self.blocked = True
@@ -200,13 +231,12 @@ class LedMembership(PlainState):
             return
         if self.view is None or header.origin not in self.view.members:
             raise PeerError(f"a frame of process {header.origin}, which is not in the view")
-        key, kept = (header.origin, header.n), Kept(header.origin, header.n, header.stamp, payload)
+        kept = Kept(header.origin, header.n, header.stamp, payload)
         if src in self.reported:
-            self.reported[src][key] = kept
-            self._install_when_all_reported(out)
+            self._on_reported(out, src, kept)
             return
         self._check_leader(src)
-        self.union[key] = kept
+        self.union[header.origin, header.n] = kept
         if self.installing is not None:
             self._on_install(out, *self.installing)
 
@@ -214,10 +244,10 @@ class LedMembership(PlainState):
         if self.view is None:
             if install.number <= self.protocol.left_in:  # a repeat from a former stay
                 return
-            self.attempt = install.attempt  # a newcomer was not asked
         elif install.attempt != self.attempt or install.number != self.view.number + 1:
             return
         self._check_leader(src)
+        self.attempt = install.attempt  # a newcomer was not asked
         if len(self.union) < install.frames:
             self.installing = (src, install)
         else:
@@ -228,11 +258,11 @@ class LedMembership(PlainState):
         before = self.view
         was_member = before is not None and self.me in before.members
         view = View(self.g, install.number, install.members, leader, install.era)
-        self.view = view
-        self.blocked = False
         union, self.union = tuple(self.union.values()), {}
         if was_member:
             self.protocol.handle(Flush(self.g, union))
+        self.view = view
+        self.blocked = False
         if was_member or self.me in view.members:
             self.protocol.handle(view)
         if self.proposed is not None:
@@ -240,8 +270,9 @@ class LedMembership(PlainState):
             self._on_propose(out, src, propose)
 
     def _check_leader(self, src: ProcessId) -> None:
-        if self.view is not None and src != self.view.leader:
-            raise PeerError(f"process {src} speaks as the leader, which is {self.view.leader}")
+        leader = self.protocol.admitted_by if self.view is None else self.view.leader
+        if leader is not None and src != leader:
+            raise PeerError(f"process {src} speaks as the leader, which is {leader}")
 
     def _tell(
         self, out: Output, to: tuple[ProcessId, ...], header: msgspec.Struct, m: bytes = b""

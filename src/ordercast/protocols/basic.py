@@ -76,7 +76,10 @@ class Basic(AcknowledgedProtocol):
         if self.received[q].add(data.n):  # D2
             self.deliver(g, q, data.n, m)
 
+    def mark(self, q: ProcessId) -> int:
+        return self.received[q].mark
+
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        for kept in sorted(union):
+        for kept in self.fitting(g, union):
             if self.received[kept.origin].add(kept.n):
                 self.deliver(g, kept.origin, kept.n, kept.payload)

@@ -96,9 +96,11 @@ class Fifo(AcknowledgedProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return (*super().unstable(g), *(frame for _, frame in self.held))
 
+    def mark(self, q: ProcessId) -> int:
+        return self.received[q].mark
+
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held.clear()
-        for frame in sorted(union):  # by sender, then number
-            if frame.n > self.R[frame.origin]:
+        for frame in self.fitting(g, union):  # by sender, then number
+            if frame.n == self.R[frame.origin] + 1:  # else behind a frame that nobody alive has
                 self.hold_back(g, frame)
-        self.held.clear()  # behind a frame that nobody alive has

@@ -87,7 +87,10 @@ class Reliable(AcknowledgedProtocol):
         if src == p:
             self.learn_stable(p, data.stable)
 
+    def mark(self, q: ProcessId) -> int:
+        return self.msgReceived[q].mark
+
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        for kept in sorted(union):
+        for kept in self.fitting(g, union):
             if self.msgReceived[kept.origin].add(kept.n):
                 self.deliver(g, kept.origin, kept.n, kept.payload)

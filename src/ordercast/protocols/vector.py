@@ -125,10 +125,16 @@ class CausalVector(AcknowledgedProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return (*super().unstable(g), *(frame for _, frame in self.held))
 
+    def well_stamped(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+        V = frame.stamp
+        return len(V) == len(members) and V[members.index(frame.origin)] == frame.n
+
+    def mark(self, q: ProcessId) -> int:
+        return self.received[q].mark
+
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.held.clear()
-        for frame in sorted(union):
-            fits = len(frame.stamp) == len(self.V)  # else a peer's mistake
-            if fits and frame.n > self.V[self.index[frame.origin]]:
+        self.held = HoldBackQueue(len(union))
+        for frame in self.fitting(g, union):
+            if frame.n > self.V[self.index[frame.origin]]:
                 self.hold_back(g, frame)
         self.held.clear()  # what is left depends on a message that nobody alive has

@@ -58,12 +58,18 @@ class Stack(PlainState):
         self.running: set[str] = set()  # timers of the links
         self.out = Output() if out is None else out
 
-    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
-        """Take part in group g, as a member or as its leader. Its first view comes as an event."""
+    def open(
+        self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId | None = None
+    ) -> None:
+        """Take part in group g, as a member or as its leader. Its first view comes as an event.
+
+        A joiner takes its first view from `leader` alone, or from anybody if that is not known.
+        """
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
         machine = protocol(self.me, self.options)
         machine.out = self.out
         machine.left_in = self.left_in.get(g, 0)
+        machine.admitted_by = leader
         self.protocols[g] = machine
         if protocol.declaration.sequenced and protocol.declaration.network <= self.network:
             self.straight[g] = machine
@@ -94,6 +100,11 @@ class Stack(PlainState):
             return membership.view
         protocol = self.protocols.get(g)
         return None if protocol is None else protocol.views.get(g)
+
+    def waits_for(self, g: GroupId) -> tuple[ProcessId, ...]:
+        """Members whose reports are missing in the flush of g led here; empty where none runs."""
+        membership = self.memberships.get(g)
+        return () if membership is None else membership.waits_for()
 
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""
