@@ -121,6 +121,11 @@ class AcknowledgedProtocol(OrderingProtocol):
         members = self.views[g].members
         return sorted(frame for frame in union if self.plausible(members, frame))
 
+    def check_member(self, p: ProcessId) -> None:
+        """A leader that is no member is a peer in the view, but no sender and no receiver."""
+        if p not in self.kept:
+            raise PeerError(f"process {p} is not a member of the view")
+
     def own_stable(self) -> int:
         """Our own stable mark, about to travel in a header: no timer need repeat it."""
         self.told = self.stable[self.me]
@@ -128,6 +133,7 @@ class AcknowledgedProtocol(OrderingProtocol):
 
     def learn_stable(self, q: ProcessId, n: int) -> None:
         """q says its frames up to n are delivered by all: forget them."""
+        self.check_member(q)
         known = self.stable[q]
         if n > known:
             if n > self.taken[q].mark:
@@ -139,6 +145,7 @@ class AcknowledgedProtocol(OrderingProtocol):
 
     @on(Ack)
     def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
+        self.check_member(p)
         if ack.n > self.S:
             raise PeerError(f"frame {ack.n} is acknowledged, but only {self.S} were sent")
         self._acknowledged(g, p, ack.n)

@@ -78,6 +78,7 @@ class Reliable(AcknowledgedProtocol):
     # B-deliver(m) at q
     @on(ReliableData)
     def on_DATA(self, src: ProcessId, g: GroupId, data: ReliableData, m: bytes) -> None:
+        self.check_member(src)
         p = data.origin
         if p not in self.msgReceived:
             raise PeerError(f"a relay names process {p}, which is not in the view")
