@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.core.numbering import Numbered, Numbering
+from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering
 from ordercast.errors import PeerError
 
 
@@ -139,3 +139,17 @@ def test_a_late_word_of_a_former_stay_does_not_count_for_the_next() -> None:
     made.acknowledged(2, 1)
     assert made.joining == {2: 2}
     assert 2 in made.acks.marks
+
+
+def test_a_view_entry_tells_of_those_present_and_leaving_and_who_comes_back() -> None:
+    made = Numbering((1, 2, 3, 4), 0, {1: 5, 2: 6, 3: 7, 4: 8}, 10)
+    made.dismiss(2)
+    made.enter(Numbered(VIEW_ENTRY, 2, b""))
+    assert [p for p, _ in made.last_of_present(dead=(4,))] == [1, 2, 3]  # 2 may be heard once more
+    made.acknowledged(2, 1)
+    assert [p for p, _ in made.last_of_present(dead=())] == [1, 3, 4]
+    made.admit(2)
+    assert made.last_of_present(dead=(4,)) == ((1, 5), (2, 16), (3, 7))
+    assert set(made.last) == {1, 2, 3, 4}
+    made.forget(2)
+    assert 2 not in made.last

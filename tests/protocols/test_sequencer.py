@@ -430,6 +430,22 @@ def test_sequencer_D6_a_rejoiner_does_not_start_at_the_view_of_its_former_stay(w
     assert b.story(3) == ["123", "12", "123"]
 
 
+def test_sequencer_D6_a_view_entry_does_not_grow_with_all_who_ever_left(way: Way) -> None:
+    b = joined(way)
+    for _ in range(5):
+        b.step(1, Change(G, joined=(3,)))
+        b.settle()
+        b.say(3, "m")
+        b.settle()
+        b.step(1, Change(G, left=(3,)))
+        b.settle()
+        b.machines[3] = way.protocol(3)
+    b.step(1, Change(G, left=(2,)))
+    entry = b.find(1, 2, ViewEntry)[0].header
+    assert isinstance(entry, ViewEntry)
+    assert {p for p, _ in entry.last} <= {1, 2}
+
+
 # -- stability ----------------------------------------------------------------------------------
 
 
@@ -518,6 +534,27 @@ def test_a_view_entry_survives_the_sequencer_like_a_message(way: Way) -> None:
     b.bring(1, 2)
     survivors(b, 2, 3, number=3)
     assert b.story(2) == b.story(3) == ["1234", "123", "23"]
+
+
+def test_a_rejoiner_that_has_not_spoken_yet_is_heard_in_the_next_era(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3)
+    b.say(3, "first stay")
+    b.settle()
+    b.step(1, Change(G, left=(3,)))
+    b.settle()
+    b.machines[3] = way.protocol(3)
+    b.step(1, Change(G, joined=(3,)))
+    b.settle()
+    survivors(b, 2, 3, number=4)
+    b.say(3, "second stay")
+    b.settle()
+    assert b.texts(2) == ["first stay", "second stay"]
+
+
+def test_who_leads_a_later_era_was_a_member_before(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, leader=0)
+    with pytest.raises(AssertionError, match="knows of no frames"):
+        b.step(0, Flush(G, ()), View(G, 2, (1, 2), 0, era=2))
 
 
 def test_own_frames_delivered_in_the_old_era_are_reported_stable(way: Way) -> None:

@@ -29,7 +29,7 @@ class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
     number: int  # of the view
     members: tuple[ProcessId, ...]
     joined: tuple[ProcessId, ...]
-    last: tuple[tuple[ProcessId, int], ...]  # each origin's last numbered frame, for who joins
+    last: tuple[tuple[ProcessId, int], ...]  # the last numbered frames of those present
     stable: int
 
 
@@ -51,7 +51,7 @@ class Numbering(PlainState):
         self.N = start  # last number given
         self.history: dict[int, Numbered] = {}  # number -> entry, until all consumed it
         self.number_of: dict[tuple[ProcessId, int], int] = {}  # (origin, n) -> its number
-        self.last: dict[ProcessId, int] = dict(done)  # each origin's last numbered frame
+        self.last: dict[ProcessId, int] = dict(done)  # each origin's last; also of one that left
         self.ahead: dict[ProcessId, dict[int, bytes]] = {}  # frames whose predecessor lacks
         self.acks = SlowestMark(members, start)  # numbers consumed, per member
         self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
@@ -121,6 +121,11 @@ class Numbering(PlainState):
         self.acks.forget(p)
         for table in (self.joining, self.leaving, self.last, self.ahead):
             table.pop(p, None)
+
+    def last_of_present(self, dead: Iterable[ProcessId]) -> tuple[tuple[ProcessId, int], ...]:
+        """For a view entry: the last frames of those who are here or leaving, not of all before."""
+        present = self.acks.marks.keys() - set(dead)
+        return tuple(sorted((p, n) for p, n in self.last.items() if p in present))
 
     def prune(self) -> None:
         """Drop what all have consumed."""

@@ -155,6 +155,7 @@ class SequencedMember(OrderingProtocol):
 
     def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
         now = self.views[g]
+        self.done.update(pair for pair in entry.last if pair[0] in entry.joined)
         self.install(View(g, entry.number, entry.members, self.leader, now.era, entry.N))
         if not self.handed:
             self.taken = self.R  # a view needs no consumption
@@ -283,7 +284,13 @@ class SequencedMember(OrderingProtocol):
         self.S = self.S_first = self.done.get(self.me, 0)
 
     def on_view(self, view: View) -> None:
-        """A numbered view is an entry among others. One without a number begins a new era."""
+        """A numbered view is an entry among others. One without a number begins a new era.
+
+        Who leads a later era was a member of the one before. Nobody else knows which frames were
+        delivered, and so which of those it is asked to number are new.
+        """
+        later = not view.start and view.era > 1
+        assert not later or self.delivers or view.leader != self.me, "it knows of no frames before"
         self.delivers = view.group in self.member_of
         if view.start:
             self.leader = view.leader

@@ -155,7 +155,7 @@ class SequencedProtocol(SequencedMember):
         joined = tuple(p for p in change.joined if p not in stay)
         for p in joined:
             book.admit(p)
-        last = tuple(sorted(book.last.items()))
+        last = book.last_of_present(change.dead)
         N = book.N + 1
         entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
         if self.me in joined:
