@@ -55,13 +55,14 @@ class Link(PlainState):
         self.ahead: dict[int, Receive] = {}  # received, a predecessor is missing
         self.owed = 0  # packets received since the last acknowledgement
         self.seen_unacked = 0  # the oldest unacknowledged packet when last looked at
-        self.repeats = 0  # times it was transmitted again without progress
+        self.repeats = 0  # times it was transmitted again since the peer was last heard or sent to
         self.ack_every = ack_every
         self.window = window  # how far ahead a packet may come
 
     def wrap(self, group: GroupId, era: int, header: msgspec.Struct, payload: bytes) -> Packet:
         """send(m): number it, keep it, and let it carry our acknowledgement."""
         self.s += 1
+        self.repeats = 0
         self.unacked[self.s] = (group, era, header, payload)
         return self._packet(self.s)
 
@@ -70,6 +71,7 @@ class Link(PlainState):
         linked = packet.header
         assert isinstance(linked, Linked)
         self.acknowledged(linked.ack)
+        self.repeats = 0
         self.owed += 1  # a repeat is acknowledged too: the first answer was lost
         if linked.s <= self.r:
             return []

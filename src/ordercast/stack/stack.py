@@ -217,7 +217,7 @@ class Stack(PlainState):
                 out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
             elif link.owed:
                 self._start_link_timer("ack", self.options.ack_delay_ms)
-            if link.unacked:
+            if link.unacked and not self._rests(p, link):
                 self._start_link_timer("retransmit", self.options.retry_ms)
 
     def _start_link_timer(self, name: str, delay_ms: int) -> None:
@@ -227,16 +227,20 @@ class Stack(PlainState):
 
     def _on_link_timer(self, name: str) -> None:
         self.running.discard(name)
-        for p, link in list(self.links.items()):
+        for p, link in self.links.items():
             if name == "ack":
                 if link.owed:
                     self.out.transmits.append(((p,), LINK_GROUP, 0, link.acknowledge(), b""))
-            elif link.repeats >= MAX_REPEATS and not self._has_peer(p):
-                del self.links[p]
-            else:
+            elif not self._rests(p, link):
                 for packet in link.stalled(self.options.fetch_batch):
                     self.out.transmits.append(((p,), *packet))
                     self.out.notes.append(("retransmit", packet[0], self.me, 0, f"to {p}"))
+
+    def _rests(self, p: ProcessId, link: Link) -> bool:
+        # One in no view any more does not answer. It may be gone, so nothing is repeated until it
+        # is heard of or sent to again. It may come back, so its numbers and packets are kept: on
+        # a new link our packet 1 would be a repeat to it. `gone_for_good` ends the link.
+        return link.repeats >= MAX_REPEATS and not self._has_peer(p)
 
     def _has_peer(self, p: ProcessId) -> bool:
         return any(p in self._peers(g) for g in self.protocols)
