@@ -199,7 +199,10 @@ HEADER = "process,index,kind,message,group"
     ("text", "line", "column", "reason"),
     [
         ("process,index,kind,message\np,1,end,\n", 1, "group", "missing column"),
-        ("", 1, "process", "missing column"),
+        ("", 1, "process, index, kind, message, group", "the file is empty"),
+        ("process;index;kind;message;group\n", 1, "process, index, kind, message, group", "semi"),
+        ("Process,index,kind,message,group\n", 1, "process", "found 'Process', write 'process'"),
+        ("process, index,kind,message,group\n", 1, "index", "found ' index', write 'index'"),
         (f"{HEADER},kind\n", 1, "kind", "twice"),
         (f"{HEADER}\np,1,end,,\np,x,end,,\n", 3, "index", "integer, not 'x'"),
         (f"{HEADER}\np,,end,,\n", 2, "index", "missing"),
@@ -271,7 +274,7 @@ def test_a_parquet_file_without_a_needed_column_is_refused(tmp_path: Path) -> No
     pq.write_table(pa.table({"process": ["p"], "index": [1], "kind": ["end"]}), path)
     with pytest.raises(TraceError, match="missing column") as refusal:
         read_table(path)
-    assert refusal.value.column == "message"
+    assert refusal.value.column == "message, group"
 
 
 def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+
 import typer
 
 from ordercast import __version__
 from ordercast.cli.chat import chat
 from ordercast.cli.demo import demo
-from ordercast.cli.exits import console
+from ordercast.cli.exits import OUR_MISTAKE, console
 from ordercast.cli.protocols import protocols
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
@@ -41,5 +44,9 @@ def options(
 
 
 def main() -> None:
-    """The console script."""
-    app()
+    """The console script. What we did not foresee must not look like a verdict."""
+    try:
+        app()
+    except Exception:
+        traceback.print_exc()
+        sys.exit(OUR_MISTAKE)

@@ -34,7 +34,10 @@ def demo(
     """Run a small cluster on this machine, kill a member on the way, and prove what held."""
     story = progress if as_json else console  # the story goes beside the result
     with errors_as_exits():
+        from ordercast.pipeline.report import write_report  # without Spark nothing is started
+
         traces = _fresh_folder(out)
+        (out / "report.html").unlink(missing_ok=True)
         story.print(f"[bold]1.[/] {MEMBERS} members and a sequencer, each its own process")
         for name, (order, members) in GROUPS.items():
             who = ", ".join(f"p{i + 1}" for i in members)
@@ -42,8 +45,6 @@ def demo(
         asyncio.run(_run_cluster(traces, messages, story))
         story.print("[bold]3.[/] judging the recorded traces with Spark")
         outcome = judge([traces], expect=[])
-        from ordercast.pipeline.report import write_report
-
         report = write_report(outcome, out / "report.html")
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())

@@ -5,6 +5,8 @@
 2  bad input: a wrong argument, an unreadable trace, a part that is not installed
 3  inconclusive: the trace does not say enough to decide something expected
 4  the cluster could not be reached, or ended
+70 a mistake of ours, with a traceback
+130 interrupted with Ctrl-C
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from rich.console import Console
 from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
 
 VIOLATED, BAD_INPUT, INCONCLUSIVE, UNREACHABLE = 1, 2, 3, 4
+OUR_MISTAKE, INTERRUPTED = 70, 130
 
-console = Console()  # results
-progress = Console(stderr=True)  # everything else
+console = Console(emoji=False)  # results
+progress = Console(emoji=False, stderr=True)  # everything else
 
 
 def fail(text: str, code: int) -> typer.Exit:
@@ -30,8 +33,9 @@ def fail(text: str, code: int) -> typer.Exit:
 
 
 def escape(text: str) -> str:
-    """Text that rich must not take for markup."""
-    return text.replace("[", "\\[")
+    """Somebody's text: neither markup of ours nor commands to the terminal."""
+    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return shown.replace("[", "\\[")
 
 
 @contextmanager
@@ -46,6 +50,9 @@ def errors_as_exits() -> Iterator[None]:
     except ImportError as error:
         if error.name is None or error.name.startswith("ordercast"):
             raise
-        hint = "install it with: pip install 'ordercast\\[pipeline]'"
-        progress.print(f"[bold red]error:[/] this command needs {error.name}; {hint}")
-        raise typer.Exit(BAD_INPUT) from error
+        package = error.name.partition(".")[0]
+        hint = "install the extra 'pipeline': pip install '.[pipeline]' in a checkout"
+        raise fail(f"this command needs {package}; {hint}", BAD_INPUT) from error
+    except KeyboardInterrupt:
+        progress.print("interrupted")
+        raise typer.Exit(INTERRUPTED) from None

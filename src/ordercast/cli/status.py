@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from ordercast.cli.exits import console, errors_as_exits, escape
+from ordercast.cli.exits import UNREACHABLE, console, errors_as_exits, escape, fail
 from ordercast.runtime.status import query_status
 
 
@@ -20,7 +20,14 @@ def status(
 ) -> None:
     """Show the members, groups and limits of a running node."""
     with errors_as_exits():
-        answer = asyncio.run(query_status(address, cluster=cluster, timeout=timeout))
+        try:
+            answer = asyncio.run(query_status(address, cluster=cluster, timeout=timeout))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            text = (
+                f"no node answers at {address} ({reason}); is it running, at this address?"
+            )
+            raise fail(text, UNREACHABLE) from error
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(answer)).decode())
         return

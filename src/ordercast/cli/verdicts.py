@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from ordercast.pipeline.outcome import Outcome, RunOutcome
 
 COLOURS = {"ok": "green", "violated": "bold red", "inconclusive": "yellow", "n/a": "dim"}
-SHOWN_WITNESSES = 10
+OTHER_WORDS = {
+    "ok": "kept",
+    "violated": "not kept",
+    "inconclusive": "undecided",
+    "n/a": "nothing to judge",
+}
+WITNESSES_EACH = 3  # per property
 
 
 def show(outcome: Outcome, console: Console) -> None:
@@ -39,29 +45,38 @@ def _show_run(run: RunOutcome, console: Console) -> None:
 
 
 def _show_reasons(run: RunOutcome, console: Console) -> None:
-    """For everything expected that does not hold: the witness, or why it is undecided."""
+    """For everything expected that does not hold: a witness, or why it is undecided."""
     tables = dict(run.domains)
-    sentences: dict[str, None] = {}
+    shown = 0
     for one in run.expected:
         if one.verdict == "ok":
             continue
         table = run.table if one.domain is None else tables[one.domain]
         broken = [v.sentence for v in table.violations if v.property == one.property]
-        reasons = broken or table.doubts.get(one.property, ())
-        sentences.update(dict.fromkeys(f"{one.property}: {why}" for why in reasons))
-    for sentence in list(sentences)[:SHOWN_WITNESSES]:
-        console.print(f"  {escape(sentence)}", highlight=False, soft_wrap=True)
-    if len(sentences) > SHOWN_WITNESSES:
-        console.print(f"  and {len(sentences) - SHOWN_WITNESSES} more; --json has them all")
+        reasons = broken or list(table.doubts.get(one.property, ()))
+        for why in reasons[:WITNESSES_EACH]:
+            console.print(f"  {one.property}: {escape(why)}", highlight=False, soft_wrap=True)
+        more = max(table.counts.get(one.property, 0), len(reasons)) - WITNESSES_EACH
+        shown += len(reasons)
+        if more > 0:
+            console.print(f"  {one.property}: and {more} more", highlight=False)
+    if shown:
+        console.print("  --report FILE.html draws them, --json has them as data", highlight=False)
 
 
 def _show_others(run: RunOutcome, console: Console) -> None:
-    """What nobody promised, judged on the whole trace all the same."""
+    """What nobody promised, judged over all groups together all the same."""
+    if run.table.verdicts["wellformed"] == "violated":
+        console.print("[bold red]the trace contradicts itself: other verdicts mean little[/]")
+    if all(one.because == "always expected" for one in run.expected):
+        text = "No order was declared or asked for, so none counts: say for example --expect fifo"
+        console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
     named = {one.property for one in run.expected if one.domain is None}
-    for verdict in ("ok", "violated", "inconclusive", "n/a"):
+    console.print("[dim]Judged over all groups together, though nobody promised it:[/]")
+    for verdict, word in OTHER_WORDS.items():
         names = [n for n, v in run.table.verdicts.items() if v == verdict and n not in named]
         if names:
-            text = f"whole trace, not expected, {verdict}: {', '.join(names)}"
+            text = f"  {word}: {', '.join(names)}"
             console.print(f"[dim]{text}[/]", highlight=False, soft_wrap=True)
 
 

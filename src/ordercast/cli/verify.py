@@ -14,6 +14,8 @@ from ordercast.cli.verdicts import show
 if TYPE_CHECKING:
     from ordercast.pipeline.outcome import Outcome
 
+MASTERS = ("local", "spark://", "sc://", "yarn", "k8s://")
+
 
 def verify(
     paths: list[Path] = typer.Argument(help="Trace files or folders: Parquet, JSONL, CSV."),
@@ -23,12 +25,14 @@ def verify(
         False, help="Take every log as complete, also one that was cut off."
     ),
     expect: list[str] = typer.Option(
-        [], help="An order or a property that must hold; may be repeated. Default: as declared."
+        [], help="A property or an order (as over all groups: fifo is fifo.global); repeatable."
     ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
 ) -> None:
     """Judge recorded runs: which guarantees held, and a witness for each that did not."""
     with errors_as_exits():
+        if report is not None and not report.parent.is_dir():
+            raise ValueError(f"--report {report}: there is no folder {report.parent}")
         outcome = judge(paths, expect=expect, quiescent=quiescent, master=master)
         if report is not None:
             from ordercast.pipeline.report import write_report
@@ -47,6 +51,8 @@ def judge(
     paths: list[Path], *, expect: list[str], quiescent: bool = False, master: str | None = None
 ) -> Outcome:
     """Judge with Spark, saying on the way what is being done."""
+    if master is not None and not master.startswith(MASTERS):
+        raise ValueError(f"{master!r} is no Spark master; for example local[2], spark://host:7077")
     from ordercast.pipeline.verdict import judge_paths
 
     with progress.status("loading Spark") as status:

@@ -7,7 +7,9 @@ command line and the tests get theirs here, with the settings that make small tr
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -38,8 +40,13 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in settings(master, small=small).items():
         builder = builder.config(key, value)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     with hushed():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    # PySpark's own handler talks to Java from inside the signal, which may be in a call already.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)
+    return session
 
 
 def _prepare_environment(master: str) -> None:

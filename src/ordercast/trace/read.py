@@ -30,6 +30,12 @@ from ordercast.trace.text import csv_events, jsonl_events
 
 SUFFIXES = (SEGMENT_SUFFIX, ".parquet", ".jsonl", ".ndjson", ".csv")
 
+_HINTS = {
+    ".json": " (one JSON object per line? call it .jsonl)",
+    ".gz": " (unpack it first)",
+    ".zip": " (unpack it first)",
+}
+
 Table = Any  # pyarrow.Table; pyarrow ships no type information
 
 
@@ -67,9 +73,9 @@ def _files_at(path: Path) -> list[Path]:
         raise TraceError(path, None, None, "no such file or folder")
     if not path.is_dir():
         if path.suffix not in SUFFIXES:
-            raise TraceError(
-                path, None, None, f"not a trace by its name; known are {', '.join(SUFFIXES)}"
-            )
+            hint = _HINTS.get(path.suffix, "")
+            reason = f"not a trace by its name; known are {', '.join(SUFFIXES)}{hint}"
+            raise TraceError(path, None, None, reason)
         return [path]
     files = [
         file

@@ -141,7 +141,23 @@ class Row:
 
 def require_columns(columns: Collection[str], file: Path, line: int | None) -> None:
     """Refuse a file with a header that lacks one of the five columns every trace has."""
-    for column in REQUIRED_COLUMNS:
-        if column not in columns:
-            needed = ", ".join(REQUIRED_COLUMNS)
-            raise TraceError(file, line, column, f"missing column; a trace needs {needed}")
+    missing = [column for column in REQUIRED_COLUMNS if column not in columns]
+    if missing:
+        needed = ", ".join(REQUIRED_COLUMNS)
+        reason = f"missing column{_found(columns, missing)}; a trace needs {needed}"
+        raise TraceError(file, line, ", ".join(missing), reason)
+
+
+def _found(columns: Collection[str], missing: list[str]) -> str:
+    """What stands there instead, and what is probably wrong with it."""
+    if not columns:
+        return ": the file is empty"
+    header = ",".join(columns)
+    for sign, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(columns) == 1 and sign in header:
+            return f": the header {header[:60]!r} is separated by {name}, write commas"
+    tidy = {column.strip().lower(): column for column in columns}
+    for column in missing:
+        if column in tidy:
+            return f": found {tidy[column]!r}, write {column!r}"
+    return f": found {', '.join(columns)[:120]}"

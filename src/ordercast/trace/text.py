@@ -26,7 +26,8 @@ def jsonl_events(path: Path) -> list[Event]:
         except (msgspec.DecodeError, UnicodeDecodeError) as reason:
             raise TraceError(path, number, None, f"bad JSON: {reason}") from reason
         if not isinstance(values, dict):
-            raise TraceError(path, number, None, f"a row must be a JSON object, not {values!r}")
+            kind = "an array" if isinstance(values, list) else f"{values!r}"[:40]
+            raise TraceError(path, number, None, f"each line must be a JSON object, not {kind}")
         events.append(Row(values, path, number).event(run))
     return events
 
@@ -51,7 +52,8 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                     raise TraceError(path, reader.line_num, None, reason)
                 yield Row(dict(zip(header, cells, strict=True)), path, reader.line_num)
         except (csv.Error, UnicodeDecodeError) as reason:
-            raise TraceError(path, reader.line_num, None, f"bad CSV: {reason}") from reason
+            line = max(1, reader.line_num)
+            raise TraceError(path, line, None, f"bad CSV: {reason}") from reason
 
 
 def _check_header(header: list[str], path: Path) -> None:
