@@ -1,0 +1,53 @@
+"""Text of others, and how commands end."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ordercast.cli import app as app_module
+from ordercast.cli.app import app, main
+from ordercast.cli.exits import errors_as_exits, escape
+
+
+def test_the_text_of_others_is_neither_markup_nor_a_command_to_the_terminal():
+    assert escape("[red]x[/]") == "\\[red]x\\[/]"
+    assert escape("\x1b[2J") == "\\x1b\\[2J"
+
+
+def test_ctrl_c_ends_with_130_and_one_word(capsys):
+    with pytest.raises(typer.Exit) as end, errors_as_exits():
+        raise KeyboardInterrupt
+    assert end.value.exit_code == 130
+    assert capsys.readouterr().err.strip() == "interrupted"
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it(capsys):
+    with pytest.raises(typer.Exit) as end, errors_as_exits():
+        raise ModuleNotFoundError("no", name="pyspark.sql")
+    assert end.value.exit_code == 2
+    assert "needs pyspark; install the extra 'pipeline'" in capsys.readouterr().err
+
+
+def test_a_mistake_of_ours_does_not_look_like_a_verdict(monkeypatch, capsys):
+    def broken() -> None:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(app_module, "app", broken)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 70
+    assert "unforeseen" in capsys.readouterr().err
+
+
+def test_verify_refuses_what_is_no_spark_master_before_spark_starts():
+    done = CliRunner().invoke(app, ["verify", "x.csv", "--master", "bogus"])
+    assert done.exit_code == 2
+    assert "no Spark master" in done.stderr
+
+
+def test_verify_refuses_a_report_in_a_folder_that_is_not_there_before_spark_starts():
+    done = CliRunner().invoke(app, ["verify", "x.csv", "--report", "/nowhere/r.html"])
+    assert done.exit_code == 2
+    assert "there is no folder" in done.stderr
