@@ -253,12 +253,33 @@ def test_a_member_list_that_cannot_be_read_is_refused(members: object) -> None:
         oc.Node("alice", members=members)
 
 
-@pytest.mark.parametrize("address", ["7700", "host:", ":1", "host:70000", "host:-1", "host:٣"])
+@pytest.mark.parametrize(
+    "address",
+    ["7700", "host:", ":1", "host:70000", "host:-1", "host:٣", "ho\x01st:80", "h" * 250 + ":80"],
+)
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="write host:port"):
         oc.Node("alice", bootstrap=True, bind=address)
     with pytest.raises(ValueError, match="write host:port"):
         oc.Node("alice", seeds=[address])
+    with pytest.raises(ValueError, match="write host:port"):
+        oc.Node("alice", bootstrap=True, advertise=address)
+
+
+async def test_a_node_whose_start_is_refused_can_be_closed() -> None:
+    node = oc.Node("alice", bootstrap=True, advertise="host:" + "0" * 300 + "80")
+    with pytest.raises(ValueError, match="at most 255"):
+        await node.start()
+    await node.aclose()
+    assert repr(node) == "<Node 'alice', closed>"
+
+
+async def test_a_cluster_that_has_let_in_all_its_nodes_says_so() -> None:
+    async with oc.Node("alice", bootstrap=True, max_starts=2) as alice:
+        async with oc.Node("bob", seeds=[alice.address]):
+            pass
+        with pytest.raises(oc.UsageError, match="max_starts=2"):
+            await oc.Node("carol", seeds=[alice.address]).start()
 
 
 def test_seeds_that_are_one_string_are_refused() -> None:

@@ -155,6 +155,14 @@ async def test_an_error_of_our_own_in_a_step_ends_the_node_visibly(
                 break
 
 
+async def test_strangers_who_only_say_hello_lock_nobody_out() -> None:
+    async with oc.Node("alice", bootstrap=True, max_nodes=3, join_timeout=0.3) as alice:
+        strangers = [await Stranger.at(alice, f"idle{n}") for n in range(3)]
+        await asyncio.gather(*(stranger.closed for stranger in strangers))
+        async with oc.Node("bob", seeds=[alice.address]):
+            assert alice.stats()["nodes"] == 2
+
+
 async def test_a_name_that_a_follower_made_up_is_answered_not_punished(ordercast_cluster) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
         cluster.nodes[0]._site.peers.tell(LEADER, Enter(99, "a\nb", "total", None))

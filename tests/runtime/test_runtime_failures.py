@@ -54,6 +54,62 @@ async def test_survivors_get_a_view_without_the_dead_and_go_on(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_an_excluded_node_is_told_the_view_that_the_others_went_on_with(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(3, protocol=protocol) as cluster:
+        cluster.leader._site.role.exclude(cluster.nodes[2]._site.me.pid, "for a test")
+        with pytest.raises(oc.Excluded) as told:
+            async for _ in cluster.nodes[2]:
+                pass
+        while not (view := await next_view(cluster.nodes[0])).left:
+            pass
+        assert told.value.view == view.number
+
+
+async def test_a_leaver_that_dies_before_its_last_word_changes_no_view_again(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        leaver, stayer = cluster.nodes
+        leaver._site.close_membership = lambda member: None  # it never says Left
+        await cluster.groups[0].leave()
+        view = await view_of(stayer, ("p2",))
+        await cluster.kill(0)
+        while cluster.leader.stats()["nodes"] > 2:
+            await asyncio.sleep(0.001)
+        receipt = await cluster.groups[1].multicast(b"works")
+        await receipt.ordered()
+        assert stayer.stats()["groups"]["main"]["view"] == view.number
+        assert (await anext(aiter(stayer))).body == b"works"
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "sequencer_bb"])
+async def test_nothing_is_kept_of_nodes_that_came_and_went(
+    ordercast_cluster, protocol: str, closed: bool
+) -> None:
+    async with ordercast_cluster(1, protocol=protocol) as cluster:
+        reading = asyncio.ensure_future(read_to_the_end(cluster.nodes[0]))
+        visitor = oc.Node("visitor", seeds=[cluster.leader.address])
+        await visitor.start()
+        pid = visitor._site.me.pid
+        group = await visitor.join("main", protocol=protocol)
+        await (await group.multicast(b"x")).ordered()
+        if closed:
+            await visitor.aclose()
+        else:
+            visitor._site.peers.bound[0].abort("cut")
+        for node in (cluster.leader, cluster.nodes[0]):
+            machine = next(iter(node._site.engine.stack.protocols.values()))
+            while pid in machine.done or (machine.book and pid in machine.book.last):
+                await asyncio.sleep(0.001)
+            assert node.stats()["nodes"] == 2
+        await visitor.aclose()
+    await reading
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_a_dead_member_closes_nobodys_window(ordercast_cluster, protocol: str) -> None:
     limits = {"max_message": 1000, "window_bytes": 5000}
     async with ordercast_cluster(3, protocol=protocol, **limits) as cluster:

@@ -15,7 +15,7 @@ BODY = 10
 SMALLEST = {
     "max_message": BODY,
     "window_bytes": BODY + FRAME_COST + MESSAGE_COST,
-    "reply_reserve": 64 * (BODY + FRAME_COST + MESSAGE_COST),
+    "reply_reserve": BODY + FRAME_COST + MESSAGE_COST,
     "frame_bytes": 1,
 }
 
@@ -103,6 +103,39 @@ async def test_the_reply_reserve_has_an_end_and_says_so() -> None:
         assert len(await read_all(node, sent)) == sent  # nothing of what was accepted is lost
         await asyncio.sleep(0.05)
         await group.multicast(bytes(BODY))  # reading made room again
+
+
+async def test_many_replies_that_do_not_fit_are_refused_before_the_first() -> None:
+    async with oc.Node("alice", bootstrap=True, **SMALLEST) as node:
+        group = await node.join("g", order="total")
+        assert isinstance(await anext(aiter(node)), oc.View)
+        with pytest.raises(oc.UsageError, match="reply_reserve"):
+            await group.multicast_many([b"x"] * 5)
+        stats = node.stats()["groups"]["g"]
+        assert stats["messages_sent"] == stats["window_used"] == 0
+        await group.multicast_many([b"1", b"2"])  # the window and the reserve
+        assert await read_all(node, 2) == [b"1", b"2"]
+
+
+async def test_many_replies_that_are_cancelled_give_back_the_room_of_the_rest() -> None:
+    async with oc.Node("alice", bootstrap=True, frame_bytes=1) as node:
+        group = await node.join("g", order="total")
+
+        async def reply() -> None:
+            assert isinstance(await anext(aiter(node)), oc.View)
+            await group.multicast_many([b"x"] * 1000)
+
+        replying = asyncio.ensure_future(reply())
+        while not (sent := node.stats()["groups"]["g"]["messages_sent"]):
+            await asyncio.sleep(0)
+        replying.cancel()
+        await asyncio.gather(replying, return_exceptions=True)
+        assert sent < 1000
+        sent = node.stats()["groups"]["g"]["messages_sent"]
+        assert await read_all(node, sent) == [b"x"] * sent
+        while used := node.stats()["groups"]["g"]["window_used"]:
+            await asyncio.sleep(0.001)
+        assert used == 0
 
 
 async def test_a_multicast_that_waits_for_room_can_be_cancelled(ordercast_cluster) -> None:

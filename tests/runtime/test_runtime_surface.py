@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import subprocess
 import sys
 
+import pytest
+
 import ordercast as oc
 from ordercast.errors import OrdercastError
+from ordercast.runtime.receipt import Mark
+from ordercast.runtime.status import query_status
 
 
 def test_every_public_name_is_there_and_every_error_is_in_one_tree() -> None:
@@ -51,6 +57,29 @@ async def test_stats_are_plain_data_with_every_limit_beside_what_it_limits() -> 
             assert 0 <= group[used] <= group[limit]
         assert 1 == stats["nodes"] <= stats["max_nodes"]
         assert stats["connections"]["open"] == 0
+
+
+async def test_receipts_that_nobody_waits_for_any_more_leave_nothing() -> None:
+    mark = Mark()
+    kept = asyncio.ensure_future(mark.wait_for(500))
+    for number in range(1000):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(mark.wait_for(number + 1), 0)
+    assert len(mark._waiters) <= 3
+    mark.reach(500)
+    await kept
+
+
+async def test_a_status_question_that_was_given_up_leaves_no_error_behind() -> None:
+    async with oc.Node("alice", bootstrap=True) as alice:
+        complaints: list[dict] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+        alice._site.on_control = lambda *_: None  # it never answers
+        with pytest.raises(TimeoutError):
+            await query_status(alice.address, timeout=0.1)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert complaints == []
 
 
 async def test_nodes_and_groups_say_what_they_are() -> None:

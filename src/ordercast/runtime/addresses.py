@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ordercast.core.ids import check_name
+from ordercast.core.ids import MAX_NAME_BYTES, check_name
 from ordercast.errors import ConfigError
 
 Address = tuple[str, int]
+
+MAX_HOST_BYTES = MAX_NAME_BYTES - len(":65535")
 
 
 def parse_address(what: str, text: object) -> Address:
@@ -15,9 +17,19 @@ def parse_address(what: str, text: object) -> Address:
     if not isinstance(text, str):
         raise TypeError(f"{what} is a str like '127.0.0.1:7700', not {type(text).__name__}")
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+    if (
+        not colon
+        or not check_host(host)
+        or not (port.isascii() and port.isdigit())
+        or int(port) > 65_535
+    ):
         raise ValueError(f"{what}={text!r} is not an address; write host:port, port 0 to 65535")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def check_host(host: str) -> bool:
+    """Can this stand in a Hello, and in a log?"""
+    return 0 < len(host.encode(errors="surrogatepass")) <= MAX_HOST_BYTES and host.isprintable()
 
 
 def why_unreachable(error: Exception) -> str:

@@ -9,7 +9,10 @@ from ordercast.runtime.control import NodeEntry
 
 
 class Directory:
-    """All nodes that are in, and the names of all that ever were: their messages may still come."""
+    """All nodes that are in, and the names of all that ever were: their messages may still come.
+
+    What it keeps of nodes that are gone is bounded by the leader's `max_starts`.
+    """
 
     def __init__(self) -> None:
         self.live: dict[ProcessId, NodeEntry] = {}

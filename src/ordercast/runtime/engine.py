@@ -55,6 +55,7 @@ class Engine:
         self._left: set[GroupId] = set()  # channels once open: late packets are no fault
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
         self._waiting: list[Event] = []  # to be stepped when the running step is done
+        self._gone: dict[ProcessId, GroupId] = {}  # to be forgotten -> a group that has it still
         self._stepping = False
         self._stopped = False
         self._loop = asyncio.get_running_loop()
@@ -77,7 +78,30 @@ class Engine:
 
     def view_number(self, g: GroupId) -> int:
         """Of the view in force."""
-        return self.stack.protocols[g].views[g].number
+        view = self.stack.view(g)
+        return 0 if view is None else view.number
+
+    def forget(self, p: ProcessId) -> None:
+        """p will never come back: drop what is kept of it, as soon as no view has it."""
+        self._gone[p] = 0
+        if not self._stepping:
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for p, g in tuple(self._gone.items()):
+            if self._has_member(g, p):
+                continue
+            for other in self.stack.protocols:
+                if self._has_member(other, p):
+                    self._gone[p] = other
+                    break
+            else:
+                del self._gone[p]
+                self.stack.gone_for_good(p)
+
+    def _has_member(self, g: GroupId, p: ProcessId) -> bool:
+        view = self.stack.view(g)
+        return view is not None and p in view.members
 
     # -- events in --------------------------------------------------------------------------------
 
@@ -119,6 +143,8 @@ class Engine:
                 self.steps += 1
                 self._carry_out(self.stack.step(events))
                 events, self._waiting = self._waiting, []
+            if self._gone:
+                self._forget_gone()
         except Exception as error:
             self._driver.broken(error)
             raise

@@ -122,6 +122,7 @@ class Follower:
             site.peers.bind_waiting(message.node)
         elif isinstance(message, NodeDown):
             site.directory.remove(message.pid)
+            site.engine.forget(message.pid)
             site.peers.part(message.pid, message.reason)
         elif isinstance(message, Entered):
             self._answer(message.request, message.group)

@@ -27,6 +27,7 @@ class Inbox(Generic[Parcel]):
         self.parcels: deque[Parcel] = deque()  # delivered, not opened
         self.ready: Iterator[Event] = iter(())  # opened, not taken
         self.consumer: asyncio.Task[object] | None = None  # the task that asked last
+        self.replies = 0  # one for each event of the batch in hand: these may always be sent
         self.error: BaseException | None = None  # raised when everything was taken
         self.ended = False
         self._unwrap = unwrap
@@ -96,6 +97,7 @@ class Inbox(Generic[Parcel]):
         batch = self._unwrap(parcels.popleft())
         while parcels and len(batch) < self._max_batch:
             batch += self._unwrap(parcels.popleft())
+        self.replies = len(batch)
         return batch
 
     async def _wait(self) -> None:

@@ -53,8 +53,9 @@ log = logging.getLogger("ordercast.runtime.leader")
 class LedGroup:
     """A group as its leader keeps it."""
 
-    def __init__(self, entry: GroupEntry) -> None:
+    def __init__(self, entry: GroupEntry, *, sequenced: bool) -> None:
         self.entry = entry
+        self.sequenced = sequenced
         self.members: set[ProcessId] = set()
         self.leaving: set[ProcessId] = set()  # their last acknowledgement may be missing
 
@@ -188,6 +189,9 @@ class Leader:
             )
         if len(site.directory.live) >= site.options.max_nodes:
             return Refused("full", f"the cluster has max_nodes={site.options.max_nodes} nodes")
+        if self._next_pid >= site.options.max_starts:
+            limit = site.options.max_starts
+            return Refused("full", f"the cluster has let in max_starts={limit} nodes in its life")
         for option, mine in site.options.shared().items():
             theirs = apply.shared.get(option)
             if theirs != mine:
@@ -230,10 +234,12 @@ class Leader:
     def _remove(self, pid: ProcessId, reason: str) -> None:
         self._site.directory.remove(pid)
         for gid, group in self._groups.items():
-            if pid in group.members or pid in group.leaving:
+            # A sequencer has numbered the last view of a leaver already: the next would be empty.
+            if pid in group.members or (pid in group.leaving and not group.sequenced):
                 self._site.engine.step([Change(gid, dead=(pid,))])
             group.members.discard(pid)
             group.leaving.discard(pid)
+        self._site.engine.forget(pid)
         self._site.peers.tell_all(NodeDown(pid, reason))
 
     # -- groups -----------------------------------------------------------------------------------
@@ -247,7 +253,8 @@ class Leader:
             chosen = choose(order, protocol)
             gid = len(self._groups) + 1
             entry = GroupEntry(gid, name, order, chosen.declaration.name)
-            group = self._groups[gid] = self._by_name[name] = LedGroup(entry)
+            group = LedGroup(entry, sequenced=chosen.declaration.sequenced)
+            self._groups[gid] = self._by_name[name] = group
             self._site.engine.open(gid, chosen)
             self._site.engine.step([CoreView(gid, 0, (), leader=self._site.me.pid)])
         return group

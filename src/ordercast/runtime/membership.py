@@ -21,6 +21,7 @@ from ordercast.wire.frame import FIXED_SIZE
 from ordercast.wire.messages import pack_messages, unpack_messages
 
 if TYPE_CHECKING:
+    from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.site import Site
 
 Parcel = tuple["Membership", Delivery | View, int]
@@ -57,6 +58,7 @@ class Membership:
         self._max_message = site.options.max_message
         self._bodies = site.bodies
         self._taken = site.taken
+        self._read_here = site.read_here
         self._multicast = site.engine.multicast
 
     # -- sending ----------------------------------------------------------------------------------
@@ -84,6 +86,9 @@ class Membership:
         largest = max(map(len, raws))
         if largest > self._max_message:
             raise MessageTooLarge(largest, self._max_message)
+        inbox = self._read_here()
+        if inbox is not None:
+            return await self._reply_with_many(raws, inbox)
         window, outbox = self.window, self.outbox
         for raw in raws:
             cost = len(raw) + MESSAGE_COST
@@ -96,11 +101,32 @@ class Membership:
             receipt = outbox.add(self, raw, cost)
         return receipt
 
+    async def _reply_with_many(self, raws: list[bytes], inbox: Inbox[Parcel]) -> Receipt:
+        """All of them or none: room for all is taken before the first is sent."""
+        self.check_open()
+        outbox = self.outbox
+        unspent = sum(map(len, raws)) + MESSAGE_COST * len(raws)
+        # A frame is more than half full, or its neighbour would not have fitted into it.
+        frames = min(len(raws), 1 + 2 * unspent // outbox.frame_bytes)
+        self.window.overdraw(unspent, frames, len(raws), inbox)
+        try:
+            for raw in raws:
+                if outbox.filled:
+                    await self._let_frames_leave()
+                    self.check_open()
+                cost = len(raw) + MESSAGE_COST
+                unspent -= cost
+                receipt = outbox.add(self, raw, cost)
+        finally:
+            if unspent:
+                self.window.give_back(unspent)
+        return receipt
+
     async def _take_room(self, cost: int) -> None:
         self.check_open()
-        if self.progress.is_consumer():
-            self.window.overdraw(cost)
-            self.window.free -= cost
+        inbox = self._read_here()
+        if inbox is not None:
+            self.window.overdraw(cost, 1, 1, inbox)
         else:
             await self.window.wait_for(cost)
             self.check_open()

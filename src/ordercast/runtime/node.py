@@ -112,12 +112,12 @@ class Node:
         """Take the port and get into the cluster. `async with` does this."""
         if self._state != "new":
             raise UsageError(f"node {self.name!r} was started already; make a new Node")
-        self._state = "starting"
         hello = Hello(
             cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise
         )
         self._site = Site(hello, self._options, self._trace, self._run)
         self._stays = Stays(self._site)
+        self._state = "starting"
         try:
             await self._site.peers.listen(self._bind)
             await self._get_in()

@@ -28,9 +28,10 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_message: int = 1 * MiB  # one body; the same on all nodes of a cluster
     frame_bytes: int = 64 * KiB  # a frame is sealed at this size; the same on all nodes
     window_bytes: int = 4 * MiB  # own messages of a group that some member has not consumed
-    reply_reserve: int = 4 * MiB  # beyond the window, for multicasts from the receiving loop
+    reply_reserve: int = 4 * MiB  # beyond the window, for the receiving loop; replies may exceed it
     max_batch: int = 4096  # events in one list of `batches()`
     max_nodes: int = 1024  # nodes of one cluster at a time
+    max_starts: int = 1_048_576  # nodes of one cluster, ever: their names are kept
     max_groups: int = 65_536  # groups of one cluster, ever
     join_timeout: float = 10.0  # to find the cluster, and for the first view of a group
     close_timeout: float = 5.0  # for `aclose` and `leave` to drain and to say good-bye
@@ -39,6 +40,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     status_ms: int = 2  # marks are told after this when nothing carries them
     retry_ms: int = 5000  # a request is repeated after this; TCP loses nothing by itself
     gap_ms: int = 100  # what a joiner could not be sent by its author is fetched after this
+    max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
+    fetch_batch: int = 256  # frames asked for in one request
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
 
     def __post_init__(self) -> None:
@@ -72,6 +75,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             status_ms=self.status_ms,
             retry_ms=self.retry_ms,
             gap_ms=self.gap_ms,
+            max_held=self.max_held,
+            fetch_batch=self.fetch_batch,
             driver_consumes=True,
         )
 

@@ -54,14 +54,18 @@ class Owner(Protocol):
 class Peers:
     """Listens, connects, and knows which connection is whose."""
 
-    def __init__(self, owner: Owner, hello: Hello, limits: Limits, max_nodes: int) -> None:
+    def __init__(
+        self, owner: Owner, hello: Hello, limits: Limits, max_nodes: int, patience: float
+    ) -> None:
+        """Nobody who connects may stay a stranger for longer than `patience` seconds."""
         self.hello = hello
         self.counters = Counters()
         self.peer_faults = 0
         self.bound: dict[ProcessId, Connection] = {}
         self._owner = owner
-        self._limits = limits
-        self._max_unbound = max_nodes
+        self._patience = patience
+        self.limits = limits
+        self.max_unbound = max_nodes
         self._pid_of: dict[Connection, ProcessId] = {}
         self._unbound: set[Connection] = set()
         self._parting: set[Connection] = set()  # good-bye was said, by either side
@@ -74,7 +78,7 @@ class Peers:
     async def listen(self, address: Address) -> None:
         """Take the port."""
         self._listener = await listen(
-            *address, hello=self.hello, handler=self, limits=self._limits, counters=self.counters
+            *address, hello=self.hello, handler=self, limits=self.limits, counters=self.counters
         )
         self.hello = self._listener.hello
 
@@ -96,7 +100,7 @@ class Peers:
         hello = msgspec.structs.replace(self.hello, incarnation=0) if as_stranger else self.hello
         conn = await connect(
             host, port,
-            hello=hello, handler=self, limits=self._limits, counters=self.counters,
+            hello=hello, handler=self, limits=self.limits, counters=self.counters,
             timeout=timeout,
         )  # fmt: skip
         if conn not in self._pid_of:
@@ -194,8 +198,8 @@ class Peers:
     def on_hello(self, conn: Connection, hello: Hello) -> None:
         if not conn.accepted:
             return
-        if len(self._unbound) >= self._max_unbound:
-            conn.refuse("full", f"more than {self._max_unbound} connections wait to be let in")
+        if len(self._unbound) >= self.max_unbound:
+            conn.refuse("full", f"more than {self.max_unbound} connections wait to be let in")
             return
         node = self._owner.node_of(hello) if hello.incarnation else None
         if node is not None and node.pid in self.bound:
@@ -204,6 +208,17 @@ class Peers:
             self._welcome(conn, node)
         else:
             self._unbound.add(conn)
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._patience, self._close_stranger, conn)
+
+    def _close_stranger(self, conn: Connection) -> None:
+        if conn in self._unbound:
+            conn.close(f"it was not let in within {self._patience:g} s")
+
+    @property
+    def unbound(self) -> int:
+        """Connections that are nobody's yet."""
+        return len(self._unbound)
 
     def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
         pid = self._pid_of.get(conn)
@@ -263,7 +278,7 @@ class Peers:
         self.peer_faults += 1
         who = str(conn.hello.identity) if conn.hello is not None else conn.peer[0]
         if who not in self._logged:
-            if len(self._logged) >= self._max_unbound:
+            if len(self._logged) >= self.max_unbound:
                 self._logged.clear()
             self._logged.add(who)
             log.warning("%s at %s broke the protocol: %s", who, show_address(conn.peer), reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from ordercast.errors import UsageError
 
@@ -16,6 +16,7 @@ class Mark:
         self.value = 0
         self._error: BaseException | None = None
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
+        self._cancelled = 0  # waiters that gave up, at most
         self._asked = 0  # keeps equal numbers in the order in which they were asked for
 
     def reach(self, value: int) -> None:
@@ -44,7 +45,19 @@ class Mark:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked += 1
         heappush(self._waiters, (value, self._asked, future))
-        await future
+        try:
+            await future
+        except asyncio.CancelledError:
+            self._drop_cancelled()
+            raise
+
+    def _drop_cancelled(self) -> None:
+        # Once half of them are: a loop of receipts with a timeout must not fill the memory.
+        self._cancelled += 1
+        if 2 * self._cancelled >= len(self._waiters):
+            self._waiters = [waiter for waiter in self._waiters if not waiter[2].done()]
+            heapify(self._waiters)
+            self._cancelled = 0
 
 
 class Progress:

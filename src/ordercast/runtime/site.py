@@ -66,7 +66,9 @@ class Site:
     ) -> None:
         self.options = options
         self.directory = Directory()
-        self.peers = Peers(self, hello, options.for_connections(), options.max_nodes)
+        self.peers = Peers(
+            self, hello, options.for_connections(), options.max_nodes, options.join_timeout
+        )
         self.recorder: Recorder | None = None
         self.memberships: dict[GroupId, Membership] = {}
         self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
@@ -194,10 +196,14 @@ class Site:
         yield self.inbox
         yield from self._own_inboxes
 
+    def read_here(self) -> Inbox[Parcel] | None:
+        """The stream of this node that the running task reads; None if it reads none."""
+        task = asyncio.current_task()
+        return next((inbox for inbox in self.inboxes() if inbox.consumer is task), None)
+
     def is_consumer(self) -> bool:
         """Is the running task one that reads a stream of this node?"""
-        task = asyncio.current_task()
-        return any(inbox.consumer is task for inbox in self.inboxes())
+        return self.read_here() is not None
 
     # -- the turn ---------------------------------------------------------------------------------
 

@@ -47,7 +47,8 @@ def _group_stats(member: Membership) -> dict[str, Any]:
         "window_bytes": window.size,
         "window_used": window.size - window.free,
         "reply_reserve": window.reserve,
-        "reply_reserve_used": max(0, -window.free),
+        "reply_reserve_used": min(window.reserve, max(0, -window.free)),
+        "replies_beyond_reserve": max(0, -window.free - window.reserve),
         "frames_under_way": window.frames,
         "multicasts_waiting": len(window.waiters),
         "multicasts_waited": window.waits,
@@ -103,6 +104,7 @@ class _Asker:
     def on_closed(self, conn: Connection, reason: str) -> None:
         if not self.reply.done():
             self.reply.set_exception(PeerError(reason))
+            self.reply.exception()  # whoever asked may have given up
 
 
 async def query_status(

@@ -5,15 +5,24 @@ frames have a fixed cost beside their bytes, so that many small ones are bounded
 
 Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
 the task that reads the stream must not: if every member waited inside its receiving loop, nobody
-would consume and no window would ever open. It overdraws the window, up to the reserve.
+would consume and no window would ever open. It overdraws the window: up to the reserve as it
+likes, and beyond it by one reply to each event that it has in hand.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Protocol
 
 from ordercast.errors import UsageError
+from ordercast.runtime.options import FRAME_COST
+
+
+class Repliable(Protocol):
+    """A stream whose consumer may reply."""
+
+    replies: int  # that may be sent whatever the reserve
 
 
 class Window:
@@ -41,15 +50,23 @@ class Window:
             self._grant()  # whoever waits behind may have room now
             raise
 
-    def overdraw(self, cost: int) -> None:
-        """Check that the reserve has room; the caller takes it."""
-        if self.free - cost < -self.reserve:
-            raise UsageError(
-                f"the receiving loop has {self.size - self.free} bytes under way and the reserve "
-                f"for its replies is used up (window_bytes={self.size}, "
-                f"reply_reserve={self.reserve}): read on, or multicast from another task, "
-                "which waits for room"
-            )
+    def overdraw(self, cost: int, frames: int, messages: int, inbox: Repliable) -> None:
+        """Take room without waiting: of the window, of the reserve, as replies; or not at all."""
+        if self.free - cost - frames * FRAME_COST < -self.reserve:
+            if inbox.replies < messages:
+                raise UsageError(
+                    f"the receiving loop has {self.size - self.free} bytes under way and the "
+                    f"reserve for its multicasts is used up (window_bytes={self.size}, "
+                    f"reply_reserve={self.reserve}); beyond that it may send one message for each "
+                    "event it took: read on, or multicast from another task, which waits for room"
+                )
+            inbox.replies -= messages
+        self.free -= cost
+
+    def give_back(self, cost: int) -> None:
+        """Room that was taken and not used."""
+        self.free += cost
+        self._grant()
 
     def sealed(self, cost: int) -> None:
         """A frame left; its room comes back when it is stable."""
