@@ -450,6 +450,7 @@ def test_what_one_that_is_gone_for_good_had_not_consumed_is_dropped() -> None:
     b.crash(3)
     b.step(1, Change(G, left=(3,)))  # it never says that it saw its last view
     b.carry()
+    b.ring(1, "ack")
     b.ring(2, "ack")
     b.carry()
     assert b.stable[1] == 0

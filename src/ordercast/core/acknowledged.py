@@ -1,9 +1,11 @@
 """Stability for protocols without a sequencer: each sender learns who has delivered its frames.
 
 Stable means *delivered by all*, not received by all. A received but held frame that counted as
-stable would be forgotten by those who could still supply it.
+stable would be forgotten by those who could still supply it. Within a view a frame counts once the
+application consumed it. A view change hands what is left to all and calls it stable, also where a
+slow application has not taken it yet.
 
-    deliver(m) from q           keep m;  owe q an acknowledgement
+    deliver(m) from q           keep m;  once it is consumed, owe q an acknowledgement
     every few frames, or soon   send Ack(n) to q: all your frames up to n were consumed here
     Ack(n) from p               A[p] := n;  stable := min over members of A
     next frame, or when idle    tell the members `stable`; everybody forgets frames up to it
@@ -59,7 +61,7 @@ class AcknowledgedProtocol(OrderingProtocol):
         self.waiting_to_tell = False  # a timer runs
 
     def on_view(self, view: View) -> None:
-        """Numbers begin again with the era. What the old one left was settled by its flush."""
+        """Numbers begin again with the era. What the old one left, its flush delivered: stable."""
         self.sent_before += self.S
         if self.sent_before:
             self.out.stable.append((view.group, self.sent_before))
