@@ -12,6 +12,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import OrdercastError
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.receipt import Mark
 from ordercast.runtime.status import query_status
 
@@ -53,10 +54,50 @@ async def test_stats_are_plain_data_with_every_limit_beside_what_it_limits() -> 
             ("window_bytes", "window_used"),
             ("reply_reserve", "reply_reserve_used"),
             ("inbox_limit", "inbox_bytes"),
+            ("max_held", "frames_held"),
         ):
             assert 0 <= group[used] <= group[limit]
         assert 1 == stats["nodes"] <= stats["max_nodes"]
+        assert 0 == stats["strangers"] < stats["max_strangers"]
+        assert 0 == stats["buffered_bytes"] < stats["max_buffered"]
+        leads = stats["leads"]
+        assert leads["starts"] == leads["groups"] == 1
+        assert leads["starts"] <= leads["max_starts"] and leads["groups"] <= leads["max_groups"]
         assert stats["connections"]["open"] == 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_stats_show_what_the_machines_keep(ordercast_cluster, protocol: str) -> None:
+    options = {"protocol": protocol, "max_held": 500, "fetch_batch": 7, "frame_bytes": 1}
+    async with ordercast_cluster(2, **options) as cluster:
+        receipt = await cluster.groups[0].multicast_many([b"x"] * 5)
+        while cluster.nodes[1].stats()["groups"]["main"]["inbox_frames"] < 5:
+            await asyncio.sleep(0.001)
+        await receipt.ordered()
+        group = cluster.nodes[1].stats()["groups"]["main"]
+        assert group["max_held"] == 500 and group["frames_kept"] >= 5
+        history = cluster.leader.stats()["leads"]["history"]
+        assert (history >= 5) == PROTOCOLS[protocol].declaration.sequenced
+        stack = cluster.leader._site.engine.stack
+        assert stack.options.fetch_batch == 7
+
+
+async def test_a_limit_of_frames_held_back_shows_how_near_it_is(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, protocol="fifo", frame_bytes=1) as cluster:
+        sender, receiver = cluster.nodes
+        engine = receiver._site.engine
+        take, lost = engine.receive, []
+
+        def lose_the_first(src: int, frames: list, on_control: object) -> None:
+            lost.extend(frames[: 1 - len(lost)])
+            take(src, [frame for frame in frames if frame not in lost], on_control)
+
+        engine.receive = lose_the_first
+        assert sender.stats()["groups"]["main"]["frames_held"] == 0
+        for _ in range(4):
+            await cluster.groups[0].multicast(b"x")
+        while receiver.stats()["groups"]["main"]["frames_held"] < 3:
+            await asyncio.sleep(0.001)
 
 
 async def test_receipts_that_nobody_waits_for_any_more_leave_nothing() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import getpass
 import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from io import FileIO
 
 import typer
 
@@ -14,6 +18,7 @@ from ordercast.runtime.items import Message, View
 from ordercast.runtime.node import Node
 
 GROUP = "chat"
+MAX_LINES = 1000  # read ahead of what the group takes
 
 
 def chat(
@@ -22,9 +27,9 @@ def chat(
     order: str = typer.Option("causal", help="fifo, causal or total: how messages are ordered."),
     bind: str = typer.Option("127.0.0.1:0", help="Address to listen at."),
 ) -> None:
-    """Start a chat, or join one. Type lines; Ctrl-D leaves."""
+    """Start a chat, or join one. Type lines; Ctrl-D or Ctrl-C leaves."""
     me = name or getpass.getuser() + ("" if join is None else "-2")
-    with errors_as_exits():
+    with errors_as_exits(), suppress(KeyboardInterrupt):
         asyncio.run(_chat(me, join, order, bind))
 
 
@@ -67,10 +72,32 @@ def _tell_view(view: View) -> None:
 
 async def _speak(group: Group) -> None:
     """Multicast lines from the terminal until it ends."""
-    lines = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    while line := await lines.readline():
+    async for line in _lines():
         if text := line.rstrip(b"\r\n"):
             receipt = await group.multicast(text)
             await receipt.ordered()
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    """The lines of the standard input: a terminal, a pipe or a file.
+
+    A thread reads them. The event loop could only read a pipe, and would make a terminal
+    non-blocking for whoever prints to it; a thread of an executor would be waited for at the end.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(MAX_LINES)
+
+    def read() -> None:
+        # Unbuffered: the lock of a buffer, held here, would be fatal when the program ends.
+        source = FileIO(sys.stdin.fileno(), closefd=False)
+        with suppress(RuntimeError):  # the loop ended before the input
+            while line := source.readline():
+                room.acquire()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    threading.Thread(target=read, name="chat input", daemon=True).start()
+    while line := await lines.get():
+        room.release()
+        yield line

@@ -41,6 +41,7 @@ from ordercast.runtime.control import (
     Refused,
     encode,
 )
+from ordercast.runtime.holdings import holdings_of
 from ordercast.transport.tcp import Connection
 from ordercast.wire.control import Hello
 
@@ -288,6 +289,20 @@ class Leader:
         group.members.discard(pid)
         group.leaving.add(pid)
         self._site.engine.step([Change(gid, left=(pid,))])
+
+    def stats(self) -> dict[str, object]:
+        """The limits of the whole cluster, and what is kept for groups that it may not be in."""
+        options = self._site.options
+        holdings = [holdings_of(self._site.engine.stack, gid) for gid in self._groups]
+        return {
+            "starts": self._next_pid,
+            "max_starts": options.max_starts,
+            "groups": len(self._groups),
+            "max_groups": options.max_groups,
+            "frames_held": max((held["frames_held"] for held in holdings), default=0),
+            "max_held": options.max_held,
+            "history": sum(held["history"] for held in holdings),
+        }
 
     def groups(self) -> list[dict[str, object]]:
         """For the status: every group of the cluster and its members."""

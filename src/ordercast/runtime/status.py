@@ -10,6 +10,8 @@ import msgspec
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
+from ordercast.runtime.holdings import holdings_of
+from ordercast.runtime.leader import Leader
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
@@ -27,10 +29,18 @@ def stats_of(site: Site) -> dict[str, Any]:
         "max_nodes": options.max_nodes,
         "peer_faults": site.peers.peer_faults,
         "connections": {**site.peers.counters.as_dict(), "open": len(site.peers.bound)},
-        "buffered_bytes": sum(conn.buffered for conn in site.peers.bound.values()),
+        "strangers": site.peers.unbound,
+        "max_strangers": site.peers.max_unbound,
+        "buffered_bytes": max((c.buffered for c in site.peers.bound.values()), default=0),
+        "max_buffered": site.peers.limits.max_buffered,
         "steps": site.engine.steps,
-        "groups": {m.group.name: _group_stats(m) for m in site.memberships.values()},
+        "groups": {
+            m.group.name: _group_stats(m) | holdings_of(site.engine.stack, m.group.gid)
+            for m in site.memberships.values()
+        },
     }
+    if isinstance(site.role, Leader):
+        stats["leads"] = site.role.stats()
     if site.recorder is not None:
         stats["recorder"] = site.recorder.stats()
     return stats
