@@ -137,7 +137,8 @@ async def test_a_join_that_waits_for_the_leader_ends_with_the_node(ordercast_clu
         (node,) = cluster.nodes
         cluster.leader._site.role.handle = lambda *_: None
         joining = asyncio.ensure_future(node.join("g", order="total"))
-        await asyncio.sleep(0.01)
+        while not node._site.role._requests:
+            await asyncio.sleep(0)
         await node.aclose()
         with pytest.raises(oc.GroupClosed, match="the node was closed"):
             await joining

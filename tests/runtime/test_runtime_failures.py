@@ -25,6 +25,11 @@ async def view_of(node: oc.Node, members: tuple[str, ...]) -> oc.View:
     return view
 
 
+def main(node: oc.Node) -> dict:
+    """How the node is in the group of its cluster."""
+    return node.stats()["groups"]["main"]
+
+
 async def read_to_the_end(node: oc.Node) -> list[bytes]:
     """All messages until the stream raises; the error is the last item."""
     seen: list = []
@@ -126,7 +131,8 @@ async def test_a_dead_member_closes_nobodys_window(ordercast_cluster, protocol: 
 
         reading = [asyncio.ensure_future(read(cluster.nodes[i], 60)) for i in (0, 2)]
         sending = asyncio.ensure_future(send())  # p2 reads nothing: the window closes
-        await asyncio.sleep(0.1)
+        while not main(cluster.nodes[0])["multicasts_waiting"]:
+            await asyncio.sleep(0.001)
         assert not sending.done()
         await cluster.kill(1)
         await asyncio.gather(sending, *reading)
@@ -136,7 +142,8 @@ async def test_a_lost_leader_ends_every_stream_after_what_was_in_order(ordercast
     async with ordercast_cluster(3, order="total") as cluster:
         receipt = await cluster.groups[0].multicast_many([b"1", b"2", b"3"])
         await receipt.ordered()
-        await asyncio.sleep(0.05)
+        while not all(main(node)["inbox_frames"] for node in cluster.nodes):
+            await asyncio.sleep(0.001)
         await cluster.kill_leader()
         for node, group in zip(cluster.nodes, cluster.groups, strict=True):
             *seen, error = await read_to_the_end(node)
@@ -163,7 +170,8 @@ async def test_a_join_under_way_fails_when_the_leader_is_lost(ordercast_cluster)
     async with ordercast_cluster(1) as cluster:
         cluster.leader._site.engine.stop()
         joining = asyncio.ensure_future(cluster.nodes[0].join("g", order="total"))
-        await asyncio.sleep(0.05)
+        while not cluster.nodes[0].stats()["groups"]:  # the leader answered; its view never comes
+            await asyncio.sleep(0.001)
         await cluster.kill_leader()
         with pytest.raises(oc.SequencerLost):
             await joining
@@ -278,7 +286,9 @@ async def test_members_come_and_go_while_messages_flow(ordercast_cluster, protoc
             await visitor.aclose()
         stop = True
         sent = await asyncio.gather(*sending)
-        await asyncio.sleep(0.1)
+        for node in cluster.nodes:
+            while main(node)["frames_stable"] < main(node)["frames_sent"]:
+                await asyncio.sleep(0.001)
         await asyncio.gather(*(node.aclose() for node in cluster.nodes))
         logs = await asyncio.gather(*reading)
         for log in logs:
@@ -322,7 +332,8 @@ async def test_a_leave_under_way_fails_when_the_leader_is_lost(ordercast_cluster
     async with ordercast_cluster(1, order="total") as cluster:
         cluster.leader._site.engine.stop()
         leaving = asyncio.ensure_future(cluster.groups[0].leave())
-        await asyncio.sleep(0.05)
+        while not cluster.leader._site.role._by_name["main"].leaving:
+            await asyncio.sleep(0.001)
         assert not leaving.done()
         await cluster.kill_leader()
         with pytest.raises(oc.SequencerLost):

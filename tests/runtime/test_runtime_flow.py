@@ -101,7 +101,8 @@ async def test_the_reply_reserve_has_an_end_and_says_so() -> None:
         assert 0 < stats["reply_reserve_used"] <= stats["reply_reserve"]
         sent = stats["messages_sent"]
         assert len(await read_all(node, sent)) == sent  # nothing of what was accepted is lost
-        await asyncio.sleep(0.05)
+        while node.stats()["groups"]["g"]["window_used"]:
+            await asyncio.sleep(0.001)
         await group.multicast(bytes(BODY))  # reading made room again
 
 
@@ -157,7 +158,8 @@ async def test_whoever_waits_for_room_when_the_node_ends_is_told(ordercast_clust
         receipt = await group.multicast(b"first")
         waiting = asyncio.ensure_future(group.multicast(b"second"))
         stable = asyncio.ensure_future(receipt.stable())
-        await asyncio.sleep(0.05)
+        while not cluster.nodes[0].stats()["groups"]["main"]["multicasts_waiting"]:
+            await asyncio.sleep(0.001)
         await cluster.kill_leader()
         with pytest.raises(oc.SequencerLost):
             await waiting
@@ -233,7 +235,8 @@ async def test_a_member_that_left_without_reading_holds_no_window_closed(
                 await stayer.multicast(b"%d" % number)
 
         sending = asyncio.ensure_future(send())
-        await asyncio.sleep(0.03)
+        while not cluster.nodes[1].stats()["groups"]["main"]["multicasts_waiting"]:
+            await asyncio.sleep(0.001)
         assert not sending.done()
         await leaver.leave()
         await sending

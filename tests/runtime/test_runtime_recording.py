@@ -111,7 +111,8 @@ async def test_a_node_that_closes_before_it_took_everything_leaves_a_cut_log(
         receipt = await cluster.groups[0].multicast_many([b"1", b"2"])
         await receipt.ordered()
         reading = asyncio.ensure_future(_read(cluster.nodes[0]))
-        await asyncio.sleep(0.05)
+        while cluster.nodes[0].stats()["groups"]["main"]["inbox_frames"]:
+            await asyncio.sleep(0.001)
     await reading
     events = read_events(tmp_path)
     ended = {event.process for event in events if event.kind == "end"}
