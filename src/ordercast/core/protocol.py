@@ -66,6 +66,7 @@ class OrderingProtocol(PlainState, ABC):
     declaration: ClassVar[Declaration]
     headers: ClassVar[tuple[type[msgspec.Struct], ...]]  # all that may stand before its payloads
     handlers: ClassVar[dict[type, Callable[..., None]]]
+    header_version: ClassVar[int] = 1  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
         cls.handlers = dict(getattr(cls, "handlers", {}))

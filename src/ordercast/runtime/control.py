@@ -46,6 +46,7 @@ class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
     name: str
     order: str
     protocol: str
+    header_version: int  # of that protocol's headers: both sides must read the same
 
     @property
     def promise(self) -> str:

@@ -16,6 +16,7 @@ from ordercast.errors import (
     SequencerLost,
     UsageError,
 )
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.addresses import why_unreachable
 from ordercast.runtime.control import (
     Apply,
@@ -135,8 +136,19 @@ class Follower:
 
     def _answer(self, request: int, group: GroupEntry) -> None:
         future = self._requests.get(request)
-        if future is not None and not future.done():
+        if future is None or future.done():
+            return
+        known = PROTOCOLS.get(group.protocol)
+        if known is not None and known.header_version == group.header_version:
             future.set_result(group)
+            return
+        here = "no such protocol" if known is None else f"version {known.header_version}"
+        future.set_exception(
+            UsageError(
+                f"group {group.name!r} speaks {group.protocol!r}, headers version "
+                f"{group.header_version}; this node has {here}: run the same release on all nodes"
+            )
+        )
 
     def _refuse(self, refusal: NotEntered) -> None:
         future = self._requests.get(refusal.request)

@@ -253,7 +253,7 @@ class Leader:
                 return f"the cluster has max_groups={self._site.options.max_groups} groups"
             chosen = choose(order, protocol)
             gid = len(self._groups) + 1
-            entry = GroupEntry(gid, name, order, chosen.declaration.name)
+            entry = GroupEntry(gid, name, order, chosen.declaration.name, chosen.header_version)
             group = LedGroup(entry, sequenced=chosen.declaration.sequenced)
             self._groups[gid] = self._by_name[name] = group
             self._site.engine.open(gid, chosen)

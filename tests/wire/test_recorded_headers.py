@@ -1,0 +1,44 @@
+"""The headers of every protocol and the messages between nodes, as version 1 wrote them.
+
+`recorded/v1/headers.json` was written once. A change that makes one of these tests fail needs a
+new `header_version` of that protocol (or a new wire version, for messages between nodes), and a
+new file beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.control import CONTROLS
+from ordercast.stack.stack import headers_of
+from ordercast.wire.codec import ChannelCodec
+from ordercast.wire.frame import Splitter
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "v1" / "headers.json").read_text())
+
+
+def headers(channel: str) -> tuple[type, ...]:
+    return CONTROLS if channel == "control" else headers_of(PROTOCOLS[channel])
+
+
+@pytest.mark.parametrize("channel", RECORDED)
+def test_every_recorded_header_is_read_as_what_it_was(channel: str) -> None:
+    codec = ChannelCodec(headers(channel))
+    for recorded in RECORDED[channel]:
+        [(_, tag, era, header, payload)] = Splitter(1 << 20).feed(bytes.fromhex(recorded["hex"]))
+        assert repr(codec.decode(tag, header)) == recorded["header"]
+        assert (era, payload) == (3, b"body")
+
+
+@pytest.mark.parametrize("channel", RECORDED)
+def test_every_header_has_the_tag_it_had(channel: str) -> None:
+    names = [recorded["header"].partition("(")[0] for recorded in RECORDED[channel]]
+    assert [header.__name__ for header in headers(channel)] == names
+
+
+def test_every_protocol_is_recorded() -> None:
+    assert set(RECORDED) == {"control", *PROTOCOLS}
