@@ -24,9 +24,7 @@ def status(
             answer = asyncio.run(query_status(address, cluster=cluster, timeout=timeout))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            text = (
-                f"no node answers at {address} ({reason}); is it running, at this address?"
-            )
+            text = f"no node answers at {address} ({reason}); is it running, at this address?"
             raise fail(text, UNREACHABLE) from error
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(answer)).decode())

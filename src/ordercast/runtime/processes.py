@@ -42,6 +42,7 @@ class WorkerProcess:
             stdin=PIPE,
             stdout=PIPE,
             limit=MAX_LINE,
+            start_new_session=True,  # Ctrl-C is for whoever started it; the pipe's end ends it
         )
         self._reader = asyncio.ensure_future(self._read())
         facts = await self.do("start", name=self.name, **options)
