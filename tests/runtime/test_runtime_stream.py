@@ -134,8 +134,8 @@ async def test_a_refused_consumer_does_not_take_the_reserve_of_the_first() -> No
         async def reply_twice() -> None:
             async for event in node:
                 if isinstance(event, oc.Message):
-                    await group.multicast(b"1")
-                    await group.multicast(b"2")
+                    await group.multicast(bytes(10))
+                    await group.multicast(bytes(10))
                     return
 
         replying = asyncio.ensure_future(reply_twice())
