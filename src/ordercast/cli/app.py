@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 
@@ -45,6 +46,8 @@ def options(
 
 def main() -> None:
     """The console script. What we did not foresee must not look like a verdict."""
+    # Ctrl-C breaks a call to Java, which py4j reports through the root logger with a traceback.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     try:
         app()
     except Exception:

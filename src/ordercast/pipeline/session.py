@@ -6,7 +6,6 @@ command line and the tests get theirs here, with the settings that make small tr
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -41,7 +40,6 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in settings(master, small=small).items():
         builder = builder.config(key, value)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # Ctrl-C breaks a call: no need to tell
     on_interrupt = signal.getsignal(signal.SIGINT)
     with hushed():
         session = builder.getOrCreate()
