@@ -132,3 +132,16 @@ async def test_nodes_and_groups_say_what_they_are() -> None:
         assert (group.name, group.order, group.protocol) == ("g", "causal", "vector")
         assert group.members == ("alice",) and node.leads and node.incarnation == 1
     assert repr(node) == "<Node 'alice', closed>"
+
+
+async def test_a_leader_shows_whose_report_a_view_lacks():
+    async with oc.Node("alice", bootstrap=True) as alice:
+        await alice.join("chat", order="causal")
+        assert alice.stats()["leads"]["views_wait_for"] == {}
+        stack, gid = alice._site.engine.stack, 1
+        alice._site.directory.identities[9] = "silent#1"
+        stack.memberships[gid].next_members = (0,)
+        stack.memberships[gid].expected = {9: None}
+        stack.memberships[gid].reported = {9: {}}
+        assert alice.stats()["leads"]["views_wait_for"] == {"chat": ["silent#1"]}
+        stack.memberships[gid].next_members = None

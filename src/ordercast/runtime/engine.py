@@ -62,9 +62,9 @@ class Engine:
 
     # -- groups -----------------------------------------------------------------------------------
 
-    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
-        """Packets of g can be read from now on."""
-        self.stack.open(g, protocol)
+    def open(self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId) -> None:
+        """Packets of g can be read from now on; its first view comes from `leader` alone."""
+        self.stack.open(g, protocol, leader)
         self._channels[g] = ChannelCodec(headers_of(protocol))
         self._left.discard(g)
 

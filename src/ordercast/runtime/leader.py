@@ -256,7 +256,7 @@ class Leader:
             entry = GroupEntry(gid, name, order, chosen.declaration.name, chosen.header_version)
             group = LedGroup(entry, sequenced=chosen.declaration.sequenced)
             self._groups[gid] = self._by_name[name] = group
-            self._site.engine.open(gid, chosen)
+            self._site.engine.open(gid, chosen, self._site.me.pid)
             self._site.engine.step([CoreView(gid, 0, (), leader=self._site.me.pid)])
         return group
 
@@ -302,7 +302,14 @@ class Leader:
             "frames_held": max((held["frames_held"] for held in holdings), default=0),
             "max_held": options.max_held,
             "history": sum(held["history"] for held in holdings),
+            "views_wait_for": self._awaited(),
         }
+
+    def _awaited(self) -> dict[str, list[str]]:
+        """Groups whose next view is under way, and whose reports it lacks."""
+        stack, directory = self._site.engine.stack, self._site.directory
+        awaited = {g.entry.name: stack.waits_for(gid) for gid, g in self._groups.items()}
+        return {name: list(directory.identities_of(who)) for name, who in awaited.items() if who}
 
     def groups(self) -> list[dict[str, object]]:
         """For the status: every group of the cluster and its members."""

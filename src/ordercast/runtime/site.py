@@ -137,7 +137,7 @@ class Site:
         """Get ready for packets of a group."""
         gid = group.gid
         if isinstance(self.role, Follower):
-            self.engine.open(gid, PROTOCOLS[group.protocol])
+            self.engine.open(gid, PROTOCOLS[group.protocol], self.role.leader.pid)
         domain = (group.order, group.protocol)
         if domain not in self._outboxes:
             self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
