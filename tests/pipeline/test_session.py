@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.hush import hushed
-from ordercast.pipeline.session import local_session, settings
+from ordercast.pipeline.session import interrupts_later, local_session, settings
 
 START = """
 from ordercast.pipeline.session import local_session
@@ -52,3 +53,13 @@ def test_on_this_machine_the_driver_is_reached_over_loopback() -> None:
 def test_on_a_cluster_the_address_of_the_driver_is_left_to_spark() -> None:
     fixed = settings("spark://host:7077", small=False)
     assert not {"spark.driver.host", "spark.driver.bindAddress"} & set(fixed)
+
+
+def test_ctrl_c_while_spark_starts_waits_until_it_has_started() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    started = False
+    with pytest.raises(KeyboardInterrupt), interrupts_later():
+        os.kill(os.getpid(), signal.SIGINT)
+        started = True
+    assert started
+    assert signal.getsignal(signal.SIGINT) is before

@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -40,13 +42,28 @@ def local_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in settings(master, small=small).items():
         builder = builder.config(key, value)
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    with hushed():
-        session = builder.getOrCreate()
-    # PySpark's own handler talks to Java from inside the signal, which may be in a call already.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, on_interrupt)
-    return session
+    with hushed(), interrupts_later():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits until Spark has started, and then does what it did before.
+
+    Interrupted half-way, the start leaves a Java process behind. Afterwards PySpark's own handler
+    would talk to Java from inside the signal, which may be in a call already.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = []
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def _prepare_environment(master: str) -> None:
