@@ -22,6 +22,8 @@ from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.errors import PeerError
 
+PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
+
 
 class Accept(msgspec.Struct, frozen=True, array_like=True):
     """Number N goes to frame n of `origin`; its body follows. All have delivered up to `stable`."""
@@ -121,34 +123,36 @@ class SequencedMember(OrderingProtocol):
         if not self.delivers:
             return
         R = self.R
-        if N > R:
+        if N == R + 1:
+            self.deliver_in_turn(g, entry)
+        elif N > R:
             if R + self.options.max_held < N:
                 raise PeerError(f"number {N} lies more than max_held above {R}")
             self.arrived[N] = entry
-            if N == R + 1:
-                self.deliver_in_turn(g)
-        if stable > self.stable or N > self.R:
+            if self.top < N or "gap" not in self.running:
+                self.learn(g, N, stable)
+        if stable >= self.stable + PRUNE_EVERY or (self.own and self.own[0][0] <= stable):
             self.learn(g, N, stable)
 
-    def deliver_in_turn(self, g: GroupId) -> None:
-        """wait until N = R + 1; TO-deliver(m); R := N"""
-        arrived, deliveries = self.arrived, self.out.deliveries
-        while (entry := arrived.pop(self.R + 1, None)) is not None:
+    def deliver_in_turn(self, g: GroupId, entry: Numbered | None) -> None:
+        """wait until N = R + 1; TO-deliver(m); R := N. Then what has waited behind it."""
+        while entry is not None:
             self.R = N = self.R + 1
             self.kept[N] = entry
             if entry.view is not None:
-                self._deliver_view(g, entry.view)
-                continue  # after our last view nothing has arrived
-            origin = entry.origin
-            self.done[origin] = entry.n
-            deliveries.append((g, origin, entry.n, N, entry.payload))
-            if origin == self.me:
-                self.requests.pop(entry.n, None)
-                self.own.append((N, entry.n))
-            if self.options.driver_consumes:
-                self.handed.append(N)
+                self._deliver_view(g, entry.view)  # after our last one nothing has arrived
             else:
-                self.taken = N
+                origin, n = entry.origin, entry.n
+                self.done[origin] = n
+                self.out.deliveries.append((g, origin, n, N, entry.payload))
+                if origin == self.me:
+                    self.requests.pop(n, None)
+                    self.own.append((N, n))
+                if self.options.driver_consumes:
+                    self.handed.append(N)
+                else:
+                    self.taken = N
+            entry = self.arrived.pop(N + 1, None) if self.arrived else None
         owed = self.taken - self.acked
         if owed >= self.options.ack_every or (owed and "ack" not in self.running):
             self._acknowledge_soon(g)
@@ -327,5 +331,5 @@ class SequencedMember(OrderingProtocol):
                 if kept.origin == VIEW_ENTRY:
                     view = ViewEntry(N, kept.n, tuple(members), (), (), 0)
                 self.arrived[N] = Numbered(kept.origin, kept.n, kept.payload, view)
-        self.deliver_in_turn(g)
+        self.deliver_in_turn(g, self.arrived.pop(self.R + 1, None))
         self.arrived.clear()
