@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import TraceError
-from ordercast.trace.read import read_events, read_run_folder, read_table
+from ordercast.trace.read import read_events, read_table
 from ordercast.trace.schema import KINDS, Event
 from ordercast.trace.tables import TABLE_SCHEMA, table_events
 from ordercast.trace.write import write_csv, write_jsonl, write_parquet
@@ -315,7 +315,7 @@ def test_a_folder_names_the_run_where_the_rows_do_not(tmp_path: Path) -> None:
     (folder / "b.jsonl").write_text('{"process":"q","index":1,"kind":"end","run":"own"}\n')
     pq.write_table(pa.Table.from_pylist([{**GOOD_ROW, "process": "r"}]), folder / "c.parquet")
     expected = [("night 7", "p"), ("night 7", "r"), ("own", "q")]
-    assert [(event.run, event.process) for event in read_run_folder(folder)] == expected
+    assert [(event.run, event.process) for event in read_events(folder)] == expected
     rows = table_events(read_table(folder))
     assert sorted((event.run, event.process) for event in rows) == expected
 
@@ -341,8 +341,6 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
 def test_what_is_not_there_or_not_a_trace_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no such file"):
         read_events(tmp_path / "nowhere")
-    with pytest.raises(TraceError, match="no such run folder"):
-        read_run_folder(tmp_path / "run=nowhere")
     (tmp_path / "a.txt").write_text("")
     with pytest.raises(TraceError, match="not a trace by its name"):
         read_events(tmp_path / "a.txt")

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import UsageError
-from ordercast.trace.read import read_events, read_run_folder, read_table
+from ordercast.trace.read import read_events, read_table
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import STATISTICAL_KINDS, Event
 from ordercast.trace.seal import seal_directory
@@ -65,7 +65,7 @@ def test_a_frame_becomes_one_event_per_message(tmp_path: Path) -> None:
 
     same = {"group": "prices", "view": 4}
     theirs = {"sender": "bob#1", **same}
-    assert read_run_folder(tmp_path / "run=r") == [
+    assert read_events(tmp_path / "run=r") == [
         Event(
             None, None, "group", None, "prices", "r", members=("alice#1", "bob#1"), time=1_000,
             order="total", protocol="fifo", scope="group",

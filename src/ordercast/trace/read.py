@@ -45,13 +45,6 @@ def read_events(paths: Iterable[Path | str] | Path | str) -> list[Event]:
     return sorted(settle_crashes(events), key=_place)
 
 
-def read_run_folder(folder: Path | str) -> list[Event]:
-    """The events of one run, from the folder `run=<run>` of a recording."""
-    if not Path(folder).is_dir():
-        raise TraceError(folder, None, None, "no such run folder")
-    return read_events(folder)
-
-
 def read_table(paths: Iterable[Path | str] | Path | str) -> Table:
     """The same rows with the columns of `tables.TABLE_SCHEMA`, unsorted. Needs pyarrow."""
     from ordercast.trace.tables import joined, settle_crash_rows

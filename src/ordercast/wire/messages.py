@@ -19,7 +19,6 @@ First = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[First, list[bytes]]).decode
-_decode_first = msgspec.msgpack.Decoder(tuple[First, msgspec.Raw]).decode
 
 
 def pack_messages(first: int, bodies: list[bytes]) -> bytes:
@@ -36,11 +35,3 @@ def unpack_messages(payload: bytes) -> tuple[int, list[bytes]]:
     if first > LARGEST - len(bodies) + 1:
         raise FrameError(f"{len(bodies)} messages cannot be numbered from {first}")
     return first, bodies
-
-
-def peek_first(payload: bytes) -> int:
-    """The number of the first message, without making the bodies."""
-    try:
-        return _decode_first(payload)[0]
-    except MALFORMED as error:
-        raise FrameError(f"the payload is not a list of messages: {error}") from None
