@@ -38,7 +38,7 @@ class StackOnFaultyMembership(Stack):
 
     def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
         super().open(g, protocol)
-        self.memberships[g] = self.membership(self.me, g, self.protocols[g])
+        self.memberships[g] = self.membership(self.me, self.protocols[g])
 
 
 class StackThatSendsDuringTheFlush(StackOnFaultyMembership):

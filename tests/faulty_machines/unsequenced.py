@@ -40,10 +40,10 @@ class DeliversBeforeRelaying(Reliable):
         self.in_threads: list[tuple[ReliableData, bytes]] = []
 
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.msgReceived[self.me].add(self.S)
-        self.deliver(g, self.me, self.S, m)
-        self.start_thread(g, ReliableData(self.me, self.S, self.own_stable()), m)
+        n = self.next_number(g)
+        self.msgReceived[self.me].add(n)
+        self.deliver(g, self.me, n, m)
+        self.start_thread(g, ReliableData(self.me, n, self.own_stable(g)), m)
 
     @on(ReliableData)
     def on_DATA(self, src: ProcessId, g: GroupId, data: ReliableData, m: bytes) -> None:
@@ -122,10 +122,10 @@ class TestsItsOwnCopy(CausalVector):
     def on_multicast(self, g: GroupId, m: bytes) -> None:
         i = self.index[self.me]
         self.V[i] += 1
-        self.S = self.V[i]
+        n = self.next_number(g)
         V = tuple(self.V)
-        self.b_multicast(g, Stamped(V, self.own_stable()), m)
-        self.hold_back(g, Kept(self.me, self.S, V, m))
+        self.b_multicast(g, Stamped(V, self.own_stable(g)), m)
+        self.hold_back(g, Kept(self.me, n, V, m))
 
 
 class StableWhenReceived(CausalVector):
@@ -135,8 +135,10 @@ class StableWhenReceived(CausalVector):
     def on_STAMPED(self, pj: ProcessId, g: GroupId, stamped: Stamped, m: bytes) -> None:
         super().on_STAMPED(pj, g, stamped, m)
         n = stamped.V[self.index[pj]]
-        if n not in self.taken[pj]:
-            self._take(g, pj, n)
+        if n not in self.stability[g].taken[pj]:
+            self._take(g, self.stability[g], pj, n)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return tuple(kept for kept in super().unstable(g) if kept.n > self.stable[kept.origin])
+        return tuple(
+            kept for kept in super().unstable(g) if kept.n > self.stability[g].stable[kept.origin]
+        )

@@ -47,7 +47,7 @@ def test_S_is_the_number_of_messages_sent_by_p() -> None:
     b = bench(Fifo, 1, 2)
     b.say(1, "a", "b")
     assert [packet.header.n for packet in b.find(1, 2)] == [1, 2]  # type: ignore[attr-defined]
-    assert b.machines[1].S == 2  # type: ignore[attr-defined]
+    assert b.machines[1].stability[G].S == 2  # type: ignore[attr-defined]
 
 
 def test_R_is_the_number_of_the_latest_message_delivered_not_received() -> None:

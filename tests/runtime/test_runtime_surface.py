@@ -12,6 +12,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import OrdercastError
+from ordercast.membership.plan import Plan
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.receipt import Mark
 from ordercast.runtime.status import _Asker
@@ -140,8 +141,8 @@ async def test_a_leader_shows_whose_report_a_view_lacks():
         assert alice.stats()["leads"]["views_wait_for"] == {}
         stack, gid = alice._site.engine.stack, 1
         alice._site.directory.identities[9] = "silent#1"
-        stack.memberships[gid].next_members = (0,)
+        stack.memberships[gid].plans = {gid: Plan(stack.view(gid))}
         stack.memberships[gid].expected = {9: None}
         stack.memberships[gid].reported = {9: {}}
         assert alice.stats()["leads"]["views_wait_for"] == {"chat": ["silent#1"]}
-        stack.memberships[gid].next_members = None
+        stack.memberships[gid].plans = {}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ordercast.core.events import Event, Flush, Kept, Multicast, Receive, Timer, View
+from ordercast.core.events import Cut, Event, Kept, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.simulation import SimulationConfig
 from ordercast.simulation.engine import EndReason, Limits, Simulation
@@ -43,6 +43,9 @@ class Diary:
     def unstable(self, g: int) -> tuple[Kept, ...]:
         return self.kept
 
+    def report_mark(self, g: int) -> int:
+        return 0
+
     def step(self, events: Iterable[Event]) -> Output:
         self.out.clear()
         for event in events:
@@ -50,7 +53,17 @@ class Diary:
             self.handle(event)
         return self.out
 
+    def cut(self, cut: Cut) -> None:
+        for flush in cut.flushes:
+            for kept in flush.union:
+                self.out.deliveries.append((flush.group, kept.origin, kept.n, 0, kept.payload))
+        for view in cut.views:
+            self.handle(view)
+
     def handle(self, event: Event) -> None:
+        if isinstance(event, Cut):
+            self.cut(event)
+            return
         g = event.group
         if isinstance(event, View):
             self.others[g] = tuple(p for p in event.members if p != self.me)
@@ -64,9 +77,6 @@ class Diary:
             self.out.deliveries.append((g, event.src, event.header.n, 0, event.payload))
         elif isinstance(event, Timer):
             self.out.timers += self.timers_wanted.get(event.name, [])
-        elif isinstance(event, Flush):
-            for kept in event.union:
-                self.out.deliveries.append((g, kept.origin, kept.n, 0, kept.payload))
 
     def packets(self) -> list[Receive]:
         """What it received."""

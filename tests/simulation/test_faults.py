@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.core.events import Change, Flush, Kept, Multicast, View
+from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, View
 from ordercast.simulation import (
     Constant,
     Crash,
@@ -108,9 +108,9 @@ def test_a_flush_gives_every_survivor_the_union_and_then_the_next_view(stage: St
     run.machines[2].kept = (theirs, ours)
     run.run()
     view = View(1, 2, (1, 2, 4), leader=1, era=2)
-    assert run.machines[1].handed[-2:] == [Flush(1, (ours, theirs)), view]
-    assert run.machines[2].handed[-2:] == [Flush(1, (ours, theirs)), view]
-    assert run.machines[4].handed == [view]
+    assert run.machines[1].handed[-1] == Cut((Flush(1, (ours, theirs)),), (view,))
+    assert run.machines[2].handed[-1] == Cut((Flush(1, (ours, theirs)),), (view,))
+    assert run.machines[4].handed == [Cut((), (view,))]
     assert run.machines[0].handed[-1] == View(1, 1, (0, 1, 2, 3), leader=0)
     assert run.machines[3].closed == [1], "who is alive and not in the new view is out"
 

@@ -15,7 +15,7 @@ from ordercast.core.numbering import ViewEntry
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.sequencer import SequencedProtocol
-from ordercast.membership.led import MEMBERSHIP_HEADERS
+from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
@@ -244,7 +244,7 @@ def test_multicasts_queued_by_one_that_leaves_are_dropped() -> None:
     b.say(2, "too late")
     b.carry()
     assert b.texts(1) == b.texts(2) == []
-    assert stack(b, 2).queued == {}
+    assert stack(b, 2).memberships[G].queued == []
 
 
 @every_protocol

@@ -1,8 +1,8 @@
-"""The headers of every protocol and the messages between nodes, as version 1 wrote them.
+"""The headers of every protocol and the messages between nodes, as they were first written.
 
-`recorded/v1/headers.json` was written once. A change that makes one of these tests fail needs a
-new `header_version` of that protocol (or a new wire version, for messages between nodes), and a
-new file beside this one.
+Each file is written once: `v1` has the messages between nodes, `v2` the headers of version 2. A
+change that makes one of these tests fail needs a new `header_version` of that protocol (or a new
+wire version, for messages between nodes), and a new file beside these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from ordercast.stack.stack import headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 
-RECORDED = json.loads((Path(__file__).parent / "recorded" / "v1" / "headers.json").read_text())
+FOLDER = Path(__file__).parent / "recorded"
+RECORDED = {
+    "control": json.loads((FOLDER / "v1" / "headers.json").read_text())["control"],
+    **json.loads((FOLDER / "v2" / "headers.json").read_text()),
+}
 
 
 def headers(channel: str) -> tuple[type, ...]:

@@ -17,18 +17,16 @@ every header. The kept frames are what a flush needs (`unstable`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Sequence
 
 import msgspec
 
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import NumberSet, SlowestMark
 from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.core.stability import Stability
+from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
-
-NOBODY: ProcessId = -1  # stands for the sender of a frame whose era is over
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True):
@@ -44,151 +42,155 @@ class Stable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AcknowledgedProtocol(OrderingProtocol):
-    """A protocol for one group whose senders count acknowledgements."""
+    """A protocol whose senders count acknowledgements, in each of its groups."""
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
-        self.S = 0  # frames sent by this process in this era
-        self.sent_before = 0  # ... and in the eras before; a flush delivered all of those
-        self.A = SlowestMark(())  # how far each member consumed this process's frames
-        self.stable: dict[ProcessId, int] = {}  # per sender: frames delivered by all
-        self.told = 0  # the last stable mark of our own that the others were told
-        self.kept: dict[ProcessId, dict[int, Kept]] = {}  # delivered, not known stable
-        self.taken: dict[ProcessId, NumberSet] = {}  # consumed here, per sender
-        self.owed: dict[ProcessId, int] = {}  # frames consumed and not acknowledged, per sender
-        self.handed: deque[tuple[ProcessId, int]] = deque()  # delivered, not consumed yet
-        self.waiting_to_ack = False  # a timer runs
-        self.waiting_to_tell = False  # a timer runs
+        self.stability: dict[GroupId, Stability] = {}
 
     def on_view(self, view: View) -> None:
         """Numbers begin again with the era. What the old one left, its flush delivered: stable."""
-        self.sent_before += self.S
-        if self.sent_before:
-            self.out.stable.append((view.group, self.sent_before))
-        self.S = 0
-        stays = self.me in self.A.marks  # else a stay begins: nothing is reported of one before
-        if self.me not in view.members:  # our last view: nothing after it is for us
-            self.views[view.group] = View(view.group, view.number, (), self.me, view.era)
-            self.sent_before = 0  # a later stay counts anew
-        self.A = SlowestMark(view.members)
-        self.told = 0
-        self.stable = dict.fromkeys(view.members, 0)
-        self.kept = {q: {} for q in view.members}
-        self.taken = {q: NumberSet(self.options.max_held) for q in view.members}
-        self.owed = {}
-        self.handed = deque((NOBODY, 0) for _ in self.handed if stays)
-        self.waiting_to_ack = self.waiting_to_tell = False
+        g = view.group
+        record = Stability(view, self.options.max_held)
+        before = self.stability.get(g)
+        if before is not None and self.me in before.kept:
+            if sent := before.sent_before + before.S:
+                self.out.stable.append((g, sent))
+            if self.me in view.senders:  # the stay goes on; a later one counts anew
+                record.after(before)
+        if self.me not in view.senders:  # our last view: nothing after it is for us
+            self.views[g] = View(g, view.number, (), self.me, view.era)
+        self.stability[g] = record
+
+    def next_number(self, g: GroupId) -> int:
+        """The number of a new frame of ours in g: the first is 1."""
+        record = self.stability[g]
+        record.S += 1
+        return record.S
 
     def deliver(
         self, g: GroupId, q: ProcessId, n: int, m: bytes, stamp: tuple[int, ...] = ()
     ) -> None:
         """deliver(m): hand frame n of q to the application, and keep it until it is stable."""
+        record = self.stability[g]
+        record.kept[q][n] = Kept(q, n, stamp, m)
+        if g not in self.member_of:  # our own frame to a group in which we are a guest
+            return
         self.out.deliveries.append((g, q, n, 0, m))
-        self.kept[q][n] = Kept(q, n, stamp, m)
         if self.options.driver_consumes:
-            self.handed.append((q, n))
+            record.handed.append((q, n))
         else:
-            self._take(g, q, n)
+            self._take(g, record, q, n)
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         """The application took these; now they count as delivered here."""
+        record = self.stability[g]
         for _ in range(frames):
-            q, n = self.handed.popleft()
+            q, n = record.handed.popleft()
             if q != NOBODY:
-                self._take(g, q, n)
+                self._take(g, record, q, n)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         """What was delivered here and may be missing elsewhere. Pages with a queue add theirs."""
-        return tuple(kept for frames in self.kept.values() for kept in frames.values())
+        kept = self.stability[g].kept
+        return tuple(frame for frames in kept.values() for frame in frames.values())
 
     @abstractmethod
-    def mark(self, q: ProcessId) -> int:
+    def mark(self, g: GroupId, q: ProcessId) -> int:
         """All frames of q up to this one have come here."""
 
-    def plausible(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+    def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         """A member judges as it judges packets; a process that only leads looks at the form."""
         q, n = frame.origin, frame.n
-        if q not in members or n < 1 or not self.well_stamped(members, frame):
+        if q not in senders or n < 1 or not self.well_stamped(g, senders, frame):
             return False
-        if self.me not in members:
+        if self.me not in senders:
             return True
-        return n <= (self.S if q == self.me else self.mark(q) + self.options.max_held)
+        if q == self.me:
+            return n <= self.stability[g].S
+        return n <= self.mark(g, q) + self.options.max_held
 
-    def well_stamped(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         """Does the frame carry what this protocol's order needs?"""
         return not frame.stamp
 
     def fitting(self, g: GroupId, union: Sequence[Kept]) -> list[Kept]:
         """The union by sender and number, without what some member made up."""
-        members = self.views[g].members
-        return sorted(frame for frame in union if self.plausible(members, frame))
+        senders = self.views[g].senders
+        return sorted(frame for frame in union if self.plausible(g, senders, frame))
 
-    def check_member(self, p: ProcessId) -> None:
+    def check_sender(self, g: GroupId, p: ProcessId) -> None:
         """A leader that is no member is a peer in the view, but no sender and no receiver."""
-        if p not in self.kept:
+        if p not in self.stability[g].kept:
             raise PeerError(f"process {p} is not a member of the view")
 
-    def own_stable(self) -> int:
+    def own_stable(self, g: GroupId) -> int:
         """Our own stable mark, about to travel in a header: no timer need repeat it."""
-        self.told = self.stable[self.me]
-        return self.told
+        record = self.stability[g]
+        record.told = record.stable[self.me]
+        return record.told
 
-    def learn_stable(self, q: ProcessId, n: int) -> None:
+    def learn_stable(self, g: GroupId, q: ProcessId, n: int) -> None:
         """q says its frames up to n are delivered by all: forget them."""
-        self.check_member(q)
-        known = self.stable[q]
-        if n > known:
-            if n > self.taken[q].mark:
+        record = self.stability[g]
+        known = record.stable.get(q)
+        if known is None:
+            self.check_sender(g, q)
+        elif n > known:
+            listens = g in self.member_of
+            if listens and n > record.taken[q].mark:
                 raise PeerError(f"frame {n} is called stable, but was not acknowledged here")
-            self.stable[q] = n
-            kept = self.kept[q]
-            for number in range(known + 1, n + 1):
+            record.stable[q] = n
+            kept = record.kept[q]
+            for number in range(known + 1, n + 1) if listens or q == self.me else ():
                 kept.pop(number, None)
 
     @on(Ack)
     def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
-        self.check_member(p)
-        if ack.n > self.S:
-            raise PeerError(f"frame {ack.n} is acknowledged, but only {self.S} were sent")
-        self._acknowledged(g, p, ack.n)
+        self.check_sender(g, p)
+        record = self.stability[g]
+        if ack.n > record.S:
+            raise PeerError(f"frame {ack.n} is acknowledged, but only {record.S} were sent")
+        self._acknowledged(g, record, p, ack.n)
 
     @on(Stable)
     def on_STABLE(self, q: ProcessId, g: GroupId, stable: Stable, m: bytes) -> None:
-        self.learn_stable(q, stable.n)
+        self.learn_stable(g, q, stable.n)
 
     def on_timer(self, g: GroupId, name: str) -> None:
         """Say what was not said in passing: the acknowledgements owed, the stable mark."""
-        if g not in self.member_of:  # it left while the timer ran
+        record = self.stability.get(g)
+        if record is None or self.me not in record.kept:  # it left while the timer ran
             return
         if name == "ack":
-            self.waiting_to_ack = False
-            for q in list(self.owed):
-                self._acknowledge(g, q)
+            record.waiting_to_ack = False
+            for q in list(record.owed):
+                self._acknowledge(g, record, q)
         elif name == "stable":
-            self.waiting_to_tell = False
-            if self.told < self.stable[self.me]:
-                self.b_multicast(g, Stable(self.own_stable()))
+            record.waiting_to_tell = False
+            if record.told < record.stable[self.me]:
+                self.b_multicast(g, Stable(self.own_stable(g)))
 
-    def _take(self, g: GroupId, q: ProcessId, n: int) -> None:
-        self.taken[q].add(n)
+    def _take(self, g: GroupId, record: Stability, q: ProcessId, n: int) -> None:
+        record.taken[q].add(n)
         if q == self.me:
-            self._acknowledged(g, q, self.taken[q].mark)
+            self._acknowledged(g, record, q, record.taken[q].mark)
             return
-        self.owed[q] = self.owed.get(q, 0) + 1
-        if self.owed[q] >= self.options.ack_every:
-            self._acknowledge(g, q)
-        elif not self.waiting_to_ack:
-            self.waiting_to_ack = True
+        record.owed[q] = record.owed.get(q, 0) + 1
+        if record.owed[q] >= self.options.ack_every:
+            self._acknowledge(g, record, q)
+        elif not record.waiting_to_ack:
+            record.waiting_to_ack = True
             self.set_timer(g, "ack", self.options.ack_delay_ms)
 
-    def _acknowledge(self, g: GroupId, q: ProcessId) -> None:
-        del self.owed[q]
-        self.send(q, g, Ack(self.taken[q].mark))
+    def _acknowledge(self, g: GroupId, record: Stability, q: ProcessId) -> None:
+        del record.owed[q]
+        self.send(q, g, Ack(record.taken[q].mark))
 
-    def _acknowledged(self, g: GroupId, p: ProcessId, n: int) -> None:
-        if self.A.raise_to(p, n):
-            self.learn_stable(self.me, self.A.lowest)
-            self.out.stable.append((g, self.sent_before + self.A.lowest))
-            if not self.waiting_to_tell and self.others[g]:
-                self.waiting_to_tell = True
+    def _acknowledged(self, g: GroupId, record: Stability, p: ProcessId, n: int) -> None:
+        if record.A.raise_to(p, n):
+            self.learn_stable(g, self.me, record.A.lowest)
+            self.out.stable.append((g, record.sent_before + record.A.lowest))
+            if not record.waiting_to_tell and self.others[g]:
+                record.waiting_to_tell = True
                 self.set_timer(g, "stable", self.options.status_ms)

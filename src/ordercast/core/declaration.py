@@ -11,7 +11,7 @@ import msgspec
 
 Order = Literal["none", "fifo", "causal", "total", "hybrid", "causal-total", "global-total"]
 Scope = Literal["group", "domain"]
-Network = Literal["N0", "N1", "N2"]
+Network = Literal["N0", "N1", "N2f", "N2"]
 
 ORDERS: tuple[Order, ...] = (
     "none", "fifo", "causal", "total", "hybrid", "causal-total", "global-total",
@@ -20,8 +20,11 @@ ORDERS: tuple[Order, ...] = (
 NETWORKS: dict[Network, str] = {
     "N0": "lossy, duplicating, reordering",
     "N1": "reliable, reordering, may duplicate",
+    "N2f": "reliable, first-in first-out for each pair of processes in each group",
     "N2": "reliable, first-in first-out for each pair of processes",
 }
+
+STRENGTH: dict[Network, int] = {network: rank for rank, network in enumerate(NETWORKS)}
 
 
 class Declaration(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ from ordercast.core.ids import GroupId, ProcessId
 
 
 @lru_cache(maxsize=64)
-def _everybody(members: tuple[ProcessId, ...], leader: ProcessId) -> frozenset[ProcessId]:
+def _everybody(senders: tuple[ProcessId, ...], leader: ProcessId) -> frozenset[ProcessId]:
     """One set for all who install the same view: simulated processes share it."""
-    return frozenset((*members, leader))
+    return frozenset((*senders, leader))
 
 
 class View(msgspec.Struct, frozen=True):
@@ -26,11 +26,17 @@ class View(msgspec.Struct, frozen=True):
     members: tuple[ProcessId, ...]
     leader: ProcessId  # numbers the views, and the messages where the protocol has a sequencer
     era: int = 1  # numbers named in headers belong to an era; a new one begins with each flush
-    start: int = 0  # the sequencer's number of this view entry; 0 where views are not numbered
-    peers: frozenset[ProcessId] = frozenset()  # members and leader; made by the view itself
+    start: int = 0  # its place among the numbers of the protocol; 0 where it has none
+    guests: tuple[ProcessId, ...] = ()  # may send to the group; nothing is delivered to them
+    peers: frozenset[ProcessId] = frozenset()  # members, guests, leader; made by the view itself
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "peers", _everybody(self.members, self.leader))
+        msgspec.structs.force_setattr(self, "peers", _everybody(self.senders, self.leader))
+
+    @property
+    def senders(self) -> tuple[ProcessId, ...]:
+        """Whose frames the members may get: the members, then the guests."""
+        return self.members + self.guests if self.guests else self.members
 
 
 class Multicast(msgspec.Struct, frozen=True):
@@ -82,6 +88,17 @@ class Flush(msgspec.Struct, frozen=True):
 
     group: GroupId
     union: tuple[Kept, ...]
+    mark: int = 0  # the highest that any survivor reported of its numbers (`report_mark`)
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """One view change over all groups of a machine that hang together: all end, then all begin.
+
+    A group that is joined with it has a view and no flush.
+    """
+
+    flushes: tuple[Flush, ...]
+    views: tuple[View, ...]
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -89,8 +106,9 @@ class Change(msgspec.Struct, frozen=True):
 
     group: GroupId
     joined: tuple[ProcessId, ...] = ()
+    guests: tuple[ProcessId, ...] = ()  # come in to send only
     left: tuple[ProcessId, ...] = ()  # asked to leave: they still take part in the change
     dead: tuple[ProcessId, ...] = ()  # excluded: nothing more is expected of them
 
 
-Event = View | Multicast | Receive | Timer | Consumed | Flush | Change
+Event = View | Multicast | Receive | Timer | Consumed | Flush | Cut | Change

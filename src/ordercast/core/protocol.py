@@ -21,6 +21,7 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import (
     Change,
     Consumed,
+    Cut,
     Event,
     Flush,
     Kept,
@@ -32,6 +33,7 @@ from ordercast.core.events import (
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.state import PlainState
+from ordercast.core.waiting import Waiting
 from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -48,6 +50,8 @@ class Options(msgspec.Struct, frozen=True):
     gap_ms: int = 200  # a number that is missing here is asked for after this
     fetch_batch: int = 256  # numbers asked for in one FETCH
     driver_consumes: bool = False  # credit follows `Consumed` events, not deliveries
+    resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
+    silence_ms: int = 20  # a member that owes the others a word speaks after this
 
 
 def on(header: type[msgspec.Struct]) -> Callable[[F], F]:
@@ -66,7 +70,7 @@ class OrderingProtocol(PlainState, ABC):
     declaration: ClassVar[Declaration]
     headers: ClassVar[tuple[type[msgspec.Struct], ...]]  # all that may stand before its payloads
     handlers: ClassVar[dict[type, Callable[..., None]]]
-    header_version: ClassVar[int] = 1  # raised when a header is added, removed or changed
+    header_version: ClassVar[int] = 2  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
         cls.handlers = dict(getattr(cls, "handlers", {}))
@@ -81,9 +85,9 @@ class OrderingProtocol(PlainState, ABC):
         self.options = options or Options()
         self.views: dict[GroupId, View] = {}  # the view in force, per group
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
-        self.member_of: set[GroupId] = set()  # groups this process may send to
+        self.member_of: set[GroupId] = set()  # groups whose messages are delivered here
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
-        self.left_in = 0  # views up to this number belong to a former stay of this process
+        self.left_in: dict[GroupId, int] = {}  # views up to here belong to a former stay
         self.admitted_by: ProcessId | None = None  # the leader a joiner believes; None: anybody
         self.out = Output()
 
@@ -111,12 +115,15 @@ class OrderingProtocol(PlainState, ABC):
             self.install(event)  # type: ignore[arg-type]
         elif kind is Flush:
             self.on_flush(event.group, event.union)  # type: ignore[union-attr]
+        elif kind is Cut:
+            self.cut(event)  # type: ignore[arg-type]
         else:
             assert kind is Change, f"no machine knows the event {event!r}"
             self.on_change(event)  # type: ignore[arg-type]
 
     def _multicast(self, multicast: Multicast) -> None:
-        if multicast.group in self.member_of:
+        view = self.views.get(multicast.group)
+        if view is not None and self.me in view.senders:
             self.on_multicast(multicast.group, multicast.payload)
         else:  # asked for a moment before its last view came
             self.note("drop", multicast.group, self.me, 0, "not a member")
@@ -155,18 +162,41 @@ class OrderingProtocol(PlainState, ABC):
     # -- views ----------------------------------------------------------------------------------
 
     def install(self, view: View) -> None:
-        """Put a view in force, tell the application, and take what came too early for it."""
+        """A view begins. Take what came too early for it."""
+        self.put_in_force(view)
+        self.take_early(view.group)
+
+    def cut(self, cut: Cut) -> None:
+        """The eras of all these groups end, and new ones begin, before any packet is looked at."""
+        for flush in cut.flushes:
+            self.on_flush(flush.group, flush.union)
+        for view in cut.views:
+            self.put_in_force(view)
+        for view in cut.views:
+            self.take_early(view.group)
+
+    def put_in_force(self, view: View) -> None:
+        """Remember the view, tell the application, start the numbers."""
+        before = self.views.get(view.group)
         self.views[view.group] = view
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
-        if self.me in view.members or view.group in self.member_of:
+        renewed = before is not None and view.number == before.number  # a new era, the same view
+        if (self.me in view.members or view.group in self.member_of) and not renewed:
             self.out.deliveries.append(view)  # to a process that left: its last
         if self.me in view.members:
             self.member_of.add(view.group)
         else:
             self.member_of.discard(view.group)
         self.on_view(view)
-        for packet in self.early.pop(view.group, ()):
+
+    def take_early(self, g: GroupId) -> None:
+        """The packets that overtook the view."""
+        for packet in self.early.pop(g, ()):
             self.receive(packet)
+
+    def forget_group(self, g: GroupId) -> None:
+        """The group was closed here, and this machine goes on serving others."""
+        raise AssertionError("a machine of scope group serves one group")
 
     @abstractmethod
     def on_view(self, view: View) -> None:
@@ -180,9 +210,18 @@ class OrderingProtocol(PlainState, ABC):
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver, in this protocol's order, what it can of the union; forget the rest."""
 
-    def plausible(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
-        """Can this be an unstable frame of the view that these members have?"""
-        return frame.origin in members
+    def report_mark(self, g: GroupId) -> int:
+        """What a survivor reports of its numbers; `Flush.mark` and `View.start` get the highest."""
+        return 0
+
+    def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """Can this be an unstable frame of the view of g that has these senders?"""
+        return frame.origin in senders
+
+    @staticmethod
+    def better(one: Kept, other: Kept) -> Kept:
+        """Two survivors report the same frame with different stamps: the one that counts."""
+        return one
 
     def still_expects(self, p: ProcessId) -> bool:
         """Is a packet from outside the view welcome? Its sender left, or was excluded."""
@@ -194,6 +233,10 @@ class OrderingProtocol(PlainState, ABC):
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""
         raise AssertionError("only a sequenced protocol numbers its views")
+
+    @abstractmethod
+    def held_back(self) -> list[Waiting]:
+        """Every frame that waits here, and what it waits for. Called only to explain."""
 
     # -- what a protocol page writes ------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
@@ -264,7 +265,7 @@ class SequencedMember(OrderingProtocol):
         if g in self.views or not isinstance(header, ViewEntry) or self.me not in header.joined:
             super()._keep_if_early(packet)
             return
-        if header.number <= self.left_in:
+        if header.number <= self.left_in.get(g, 0):
             self.note("drop", g, packet.src, 0, "former stay")
             return
         if self.admitted_by not in (None, packet.src):
@@ -321,6 +322,22 @@ class SequencedMember(OrderingProtocol):
             Kept(e.origin, e.n, (N,) if e.view is None else (N, *e.view.members), e.payload)
             for N, e in sorted({**self.kept, **self.arrived}.items())
         )
+
+    def held_back(self) -> list[Waiting]:
+        """Numbered frames behind a gap."""
+        (g,) = self.views
+        absent = tuple(self.missing(g))
+        return [
+            Waiting(g, e.origin, e.n, tuple(a for a in absent if a.number < N), e.payload)
+            for N, e in sorted(self.arrived.items())
+            if e.view is None
+        ]
+
+    def missing(self, g: GroupId) -> Iterator[Awaited]:
+        """The numbers that are known to be given and have not come."""
+        for N in range(self.R + 1, self.top + 1):
+            if N not in self.arrived:
+                yield Awaited("number", g, self.leader, N)
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""

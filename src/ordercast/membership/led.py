@@ -5,11 +5,15 @@ Guarantees  survivors of a view deliver the same messages in it before the next 
 Needs       reliable links, any order, duplicates allowed (N1).
 Costs       three packets per member and change, plus the unstable frames twice.
 
-    the members change      attempt := attempt + 1;  send PROPOSE(attempt, view) to members alive
+    the members change      attempt := attempt + 1;  send PROPOSE(attempt, eras) to members alive
     PROPOSE at p            stop sending;  send each unstable frame, and REPORT(attempt, how many)
-    all have reported       send the union of the frames, and INSTALL(attempt, view, how many)
+    all have reported       send the union of the frames, and INSTALL(attempt, views, how many)
     INSTALL at p            when the union is here: deliver it in the protocol's order;
-                            the view begins;  send again
+                            the views begin;  send again
+
+A protocol whose order spans several groups has one of these for all of them, and groups that hang
+together change together: the members of g stop, too, when somebody joins an h with which g shares
+a member. What a message in g depends on is then delivered, or lost, in every group at once.
 
 A member that dies in between starts a new attempt without it; what belongs to an older attempt is
 ignored. If the leader dies there is no next view: the driver ends the node. A protocol with a
@@ -25,103 +29,73 @@ from __future__ import annotations
 
 import msgspec
 
-from ordercast.core.events import Change, Flush, Kept, Receive, View
+from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
+from ordercast.membership.headers import Install, Propose, Report, Unstable
+from ordercast.membership.plan import Plan, hanging_together
 
-
-class Propose(msgspec.Struct, frozen=True, array_like=True):
-    """View `number` is to come: stop sending, and report."""
-
-    attempt: int
-    number: int
-
-
-class Unstable(msgspec.Struct, frozen=True, array_like=True):
-    """One unstable frame on its way to the leader, or one of the union on its way back."""
-
-    attempt: int
-    origin: ProcessId
-    n: int
-    stamp: tuple[int, ...]
-
-
-class Report(msgspec.Struct, frozen=True, array_like=True):
-    """So many frames are unstable here; each comes in a packet of its own."""
-
-    attempt: int
-    frames: int
-
-
-class Install(msgspec.Struct, frozen=True, array_like=True):
-    """Begin this view, once the union of so many frames is here and delivered."""
-
-    attempt: int
-    number: int
-    members: tuple[ProcessId, ...]
-    era: int
-    frames: int
-
-
-MEMBERSHIP_HEADERS: tuple[type[msgspec.Struct], ...] = (Install, Propose, Report, Unstable)
-
-Frames = dict[tuple[ProcessId, int], Kept]  # by (origin, n)
+Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
+Eras = tuple[tuple[GroupId, int], ...]  # the eras to come, per group
 
 
 class LedMembership(PlainState):
-    """Both roles, for one group at one process: member, and leader where this process leads."""
+    """Both roles, for the groups of one machine: member, and leader where this process leads."""
 
-    def __init__(self, me: ProcessId, g: GroupId, protocol: OrderingProtocol) -> None:
+    def __init__(self, me: ProcessId, protocol: OrderingProtocol) -> None:
         self.me = me
-        self.g = g
         self.protocol = protocol
-        self.view: View | None = None  # in force here
+        self.views: dict[GroupId, View] = {}  # in force here, also where this process only leads
         self.blocked = False  # between PROPOSE and INSTALL nothing is sent
+        self.queued: list[Multicast] = []  # what the application said meanwhile
         self.attempt = 0  # the one this process takes part in
         self.proposed: tuple[ProcessId, Propose] | None = None  # overtook the INSTALL before it
         self.installing: tuple[ProcessId, Install] | None = None  # waits for the union
         self.union: Frames = {}  # what has come of it
         # as the leader
         self.pending: list[Change] = []  # wait for the running one
-        self.next_members: tuple[ProcessId, ...] | None = None  # proposed; None when idle
-        self.audience: tuple[ProcessId, ...] = ()  # who gets the INSTALL: old, leaving, new
+        self.plans: dict[GroupId, Plan] = {}  # proposed; empty when idle
         self.expected: dict[ProcessId, int | None] = {}  # frames each reporter announced
         self.reported: dict[ProcessId, Frames] = {}  # frames that came from each
+        self.mark = 0  # the highest that was reported
 
     def begin(self, view: View) -> None:
         """A view is given from outside: a static list, or the leader's empty view 0."""
-        self.view = view
+        self.views[view.group] = view
         self.blocked = False
+
+    def forget_group(self, g: GroupId) -> None:
+        """The group was closed here."""
+        self.views.pop(g, None)
+        self.queued = [multicast for multicast in self.queued if multicast.group != g]
 
     # -- the leader -------------------------------------------------------------------------------
 
     def change(self, out: Output, change: Change) -> None:
         """the members change"""
-        assert self.view is not None and self.view.leader == self.me, "only the leader is told"
-        self._strike_from_pending(change.dead)
-        members, audience = self.next_members, self.audience
-        if members is None:
-            members = audience = self.view.members
-        elif not change.dead:
+        assert self.views[change.group].leader == self.me, "only the leader is told"
+        if self.plans and not change.dead:
             self.pending.append(change)
             return
-        gone = (*change.left, *change.dead)
-        stay = tuple(p for p in members if p not in gone)
-        joined = tuple(p for p in change.joined if p not in stay)
-        told = tuple(p for p in audience if p not in change.dead)
-        if not joined and (stay, told) == (members, audience):  # nobody came or went
-            return
-        self.next_members = stay + joined
-        self.audience = told + tuple(p for p in joined if p not in told)
-        self._propose(out)
+        self._strike_from_pending(change.dead)
+        plans = dict(self.plans)
+        plans.setdefault(change.group, Plan(self.views[change.group]))
+        if change.dead:  # it is gone from every group, whichever was named first
+            for g, view in self.views.items():
+                if view.leader == self.me and not view.peers.isdisjoint(change.dead):
+                    plans.setdefault(g, Plan(view))
+        differ = [g for g, plan in plans.items() if plan.apply(_in_group(change, g))]
+        if differ:
+            self._propose(out, plans)
 
-    def waits_for(self) -> tuple[ProcessId, ...]:
-        """Whose report, or part of it, is missing in the flush led here; empty where none runs."""
-        if self.next_members is None:
-            return ()
+    def waits_for(self, g: GroupId) -> tuple[ProcessId, ...]:
+        """Whose report, or part of it, is missing in the flush of g led here."""
+        return self._silent() if g in self.plans else ()
+
+    def _silent(self) -> tuple[ProcessId, ...]:
         return tuple(p for p, n in self.expected.items() if len(self.reported[p]) != n)
 
     def _strike_from_pending(self, dead: tuple[ProcessId, ...]) -> None:
@@ -129,47 +103,77 @@ class LedMembership(PlainState):
         # took it in afterwards would wait for its report for ever.
         if dead:
             self.pending = [
-                Change(c.group, tuple(p for p in c.joined if p not in dead), c.left)
-                for c in self.pending
+                msgspec.structs.replace(
+                    change,
+                    joined=tuple(p for p in change.joined if p not in dead),
+                    guests=tuple(p for p in change.guests if p not in dead),
+                )
+                for change in self.pending
             ]
 
-    def _propose(self, out: Output) -> None:
-        assert self.view is not None
+    def _propose(self, out: Output, plans: dict[GroupId, Plan]) -> None:
         self.attempt += 1
-        reporters = tuple(p for p in self.audience if p in self.view.members)
-        self.expected = dict.fromkeys(reporters)
-        self.reported = {p: {} for p in reporters}
-        propose = Propose(self.attempt, self.view.number + 1)
-        self._tell(out, tuple(p for p in reporters if p != self.me), propose)
-        if self.me in reporters:
+        led = {g: view for g, view in self.views.items() if view.leader == self.me}
+        processes = {
+            g: plans[g].audience if g in plans else view.senders for g, view in led.items()
+        }
+        together = hanging_together(plans, processes)
+        self.plans = {g: plans[g] if g in plans else Plan(led[g]) for g in together}
+        eras: dict[ProcessId, Eras] = {}
+        for g, plan in self.plans.items():
+            for p in plan.survivors:
+                eras[p] = (*eras.get(p, ()), (g, plan.view.era + 1))
+        self.expected = dict.fromkeys(eras)
+        self.reported = {p: {} for p in eras}
+        self.mark = 0
+        if self.me in eras:
             self.blocked = True
-            frames = self.protocol.unstable(self.g)
-            self.expected[self.me] = len(frames)
-            self.reported[self.me] = {(kept.origin, kept.n): kept for kept in frames}
+            self.expected[self.me], self.reported[self.me] = self._own_frames(eras[self.me])
+            self.mark = self._own_mark(eras[self.me])
+        for alike in dict.fromkeys(eras.values()):
+            to = tuple(p for p, own in eras.items() if own == alike and p != self.me)
+            self._tell(out, to, alike[0][0], Propose(self.attempt, alike))
         self._install_when_all_reported(out)
 
     def _install_when_all_reported(self, out: Output) -> None:
-        if self.next_members is None or self.waits_for():
+        if not self.plans or self._silent():
             return
-        assert self.view is not None
-        view = self.view
         union: Frames = {}
         for frames in self.reported.values():
-            union.update(frames)
-        others = tuple(p for p in self.audience if p != self.me)
-        survivors = tuple(p for p in others if p in view.members)
-        newcomers = tuple(p for p in others if p not in view.members)
-        for kept in union.values():
+            for key, kept in frames.items():
+                union[key] = self.protocol.better(union[key], kept) if key in union else kept
+        for (g, _, _), kept in union.items():
             header = Unstable(self.attempt, kept.origin, kept.n, kept.stamp)
-            self._tell(out, survivors, header, kept.payload)
-        number, members, era = view.number + 1, self.next_members, view.era + 1
-        self._tell(out, survivors, Install(self.attempt, number, members, era, len(union)))
-        self._tell(out, newcomers, Install(self.attempt, number, members, era, 0))
-        self.next_members = None
-        self.union = union
-        self._install(out, self.me, Install(self.attempt, number, members, era, len(union)))
-        while self.pending and self.next_members is None:
+            self._tell(out, self._takers_of(g), g, header, kept.payload)
+        installs: dict[Install, list[ProcessId]] = {}
+        for p in self._audience():
+            installs.setdefault(self._install_for(p, union), []).append(p)
+        for install, to in installs.items():
+            self._tell(out, tuple(to), install.views[0].group, install)
+        self._install_here(out, union)
+        while self.pending and not self.plans:
             self.change(out, self.pending.pop(0))
+
+    def _audience(self) -> dict[ProcessId, None]:
+        told = (p for plan in self.plans.values() for p in plan.audience)
+        return {p: None for p in told if p != self.me}
+
+    def _takers_of(self, g: GroupId) -> tuple[ProcessId, ...]:
+        """The surviving members of g but for this process: they deliver its union."""
+        plan = self.plans[g]
+        return tuple(p for p in plan.survivors if p in plan.view.members and p != self.me)
+
+    def _install_for(self, p: ProcessId, union: Frames) -> Install:
+        plans = [plan for plan in self.plans.values() if p in plan.audience]
+        takes = {plan.view.group for plan in plans if p in plan.view.members}
+        frames = sum(1 for g, _, _ in union if g in takes)
+        return Install(self.attempt, frames, self.mark, tuple(plan.next_view() for plan in plans))
+
+    def _install_here(self, out: Output, union: Frames) -> None:
+        views = tuple(plan.next_view() for plan in self.plans.values())
+        self.plans = {}
+        self.union = union
+        self._install(out, self.me, Install(self.attempt, len(union), self.mark, views))
 
     def _on_report(self, out: Output, src: ProcessId, report: Report) -> None:
         if report.attempt != self.attempt or src not in self.expected:
@@ -179,14 +183,14 @@ class LedMembership(PlainState):
             before = came if announced is None else announced
             raise PeerError(f"a report counts {report.frames} unstable frames; before, {before}")
         self.expected[src] = report.frames
+        self.mark = max(self.mark, report.mark)
         self._install_when_all_reported(out)
 
-    def _on_reported(self, out: Output, src: ProcessId, kept: Kept) -> None:
-        assert self.view is not None
-        if not self.protocol.plausible(self.view.members, kept):
+    def _on_reported(self, out: Output, src: ProcessId, g: GroupId, kept: Kept) -> None:
+        if not self.protocol.plausible(g, self.views[g].senders, kept):
             raise PeerError(f"frame {kept.n} of process {kept.origin} cannot be one of this view")
         frames, announced = self.reported[src], self.expected[src]
-        key = (kept.origin, kept.n)
+        key = (g, kept.origin, kept.n)
         if key not in frames and len(frames) == announced:
             raise PeerError(f"more unstable frames than the {announced} that were announced")
         frames[key] = kept
@@ -200,7 +204,7 @@ class LedMembership(PlainState):
         if isinstance(header, Propose):
             self._on_propose(out, src, header)
         elif isinstance(header, Unstable):
-            self._on_unstable(out, src, header, packet.payload)
+            self._on_unstable(out, src, packet.group, header, packet.payload)
         elif isinstance(header, Report):
             self._on_report(out, src, header)
         else:
@@ -208,45 +212,60 @@ class LedMembership(PlainState):
             self._on_install(out, src, header)
 
     def _on_propose(self, out: Output, src: ProcessId, propose: Propose) -> None:
-        self._check_leader(src)
-        if self.view is None or propose.number > self.view.number + 1:
+        eras = propose.eras
+        self._check_leader(src, *(g for g, _ in eras))
+        if any(g not in self.views or era > self.views[g].era + 1 for g, era in eras):
             # A second attempt may overtake the first: the later one counts.
             if self.proposed is None or propose.attempt > self.proposed[1].attempt:
                 self.proposed = (src, propose)
             return
-        if propose.attempt <= self.attempt:
+        if propose.attempt <= self.attempt or not eras:
             return
         self.attempt = propose.attempt
         self.union = {}
         self.blocked = True
-        frames = self.protocol.unstable(self.g)
-        for kept in frames:
+        count, frames = self._own_frames(eras)
+        for (g, _, _), kept in frames.items():
             header = Unstable(self.attempt, kept.origin, kept.n, kept.stamp)
-            self._tell(out, (src,), header, kept.payload)
-        self._tell(out, (src,), Report(self.attempt, len(frames)))
+            self._tell(out, (src,), g, header, kept.payload)
+        self._tell(out, (src,), eras[0][0], Report(self.attempt, count, self._own_mark(eras)))
 
-    def _on_unstable(self, out: Output, src: ProcessId, header: Unstable, payload: bytes) -> None:
-        running = self.blocked or self.next_members is not None
+    def _own_frames(self, eras: Eras) -> tuple[int, Frames]:
+        """What is unstable here in these groups."""
+        frames = {(g, k.origin, k.n): k for g, _ in eras for k in self.protocol.unstable(g)}
+        return len(frames), frames
+
+    def _own_mark(self, eras: Eras) -> int:
+        return max(self.protocol.report_mark(g) for g, _ in eras)
+
+    def _on_unstable(
+        self, out: Output, src: ProcessId, g: GroupId, header: Unstable, payload: bytes
+    ) -> None:
+        running = self.blocked or bool(self.plans)
         if header.attempt != self.attempt or not running:  # or a repeat of what is settled
             return
-        if self.view is None or header.origin not in self.view.members:
+        view = self.views.get(g)
+        if view is None or header.origin not in view.senders:
             raise PeerError(f"a frame of process {header.origin}, which is not in the view")
         kept = Kept(header.origin, header.n, header.stamp, payload)
         if src in self.reported:
-            self._on_reported(out, src, kept)
+            self._on_reported(out, src, g, kept)
             return
-        self._check_leader(src)
-        self.union[header.origin, header.n] = kept
+        self._check_leader(src, g)
+        self.union[g, header.origin, header.n] = kept
         if self.installing is not None:
             self._on_install(out, *self.installing)
 
     def _on_install(self, out: Output, src: ProcessId, install: Install) -> None:
-        if self.view is None:
-            if install.number <= self.protocol.left_in:  # a repeat from a former stay
-                return
-        elif install.attempt != self.attempt or install.number != self.view.number + 1:
+        known = [view for view in install.views if view.group in self.views]
+        for view in install.views:
+            if view not in known and view.number <= self.protocol.left_in.get(view.group, 0):
+                return  # a repeat from a former stay
+        if any(view.era != self.views[view.group].era + 1 for view in known):
             return
-        self._check_leader(src)
+        if known and install.attempt != self.attempt:
+            return
+        self._check_leader(src, *(view.group for view in install.views))
         self.attempt = install.attempt  # a newcomer was not asked
         if len(self.union) < install.frames:
             self.installing = (src, install)
@@ -255,28 +274,45 @@ class LedMembership(PlainState):
             self._install(out, src, install)
 
     def _install(self, out: Output, leader: ProcessId, install: Install) -> None:
-        before = self.view
-        was_member = before is not None and self.me in before.members
-        view = View(self.g, install.number, install.members, leader, install.era)
-        union, self.union = tuple(self.union.values()), {}
-        if was_member:
-            self.protocol.handle(Flush(self.g, union))
-        self.view = view
+        union, self.union = self.union, {}
+        flushes, begun = [], []
+        for new in install.views:
+            g, old = new.group, self.views.get(new.group)
+            view = View(
+                g, new.number, new.members, leader, new.era, install.start, guests=new.guests
+            )
+            self.views[g] = view
+            if old is not None and self.me in old.members:
+                frames = tuple(kept for (group, _, _), kept in union.items() if group == g)
+                flushes.append(Flush(g, frames, install.start))
+            if self.me in view.senders or (old is not None and self.me in old.senders):
+                begun.append(view)
         self.blocked = False
-        if was_member or self.me in view.members:
-            self.protocol.handle(view)
+        if begun:
+            self.protocol.handle(Cut(tuple(flushes), tuple(begun)))
         if self.proposed is not None:
             (src, propose), self.proposed = self.proposed, None
             self._on_propose(out, src, propose)
 
-    def _check_leader(self, src: ProcessId) -> None:
-        leader = self.protocol.admitted_by if self.view is None else self.view.leader
-        if leader is not None and src != leader:
-            raise PeerError(f"process {src} speaks as the leader, which is {leader}")
+    def _check_leader(self, src: ProcessId, *groups: GroupId) -> None:
+        for g in groups:
+            leader = self.views[g].leader if g in self.views else self.protocol.admitted_by
+            if leader is not None and src != leader:
+                raise PeerError(f"process {src} speaks as the leader, which is {leader}")
 
     def _tell(
-        self, out: Output, to: tuple[ProcessId, ...], header: msgspec.Struct, m: bytes = b""
+        self,
+        out: Output,
+        to: tuple[ProcessId, ...],
+        g: GroupId,
+        header: msgspec.Struct,
+        m: bytes = b"",
     ) -> None:
         if to:
-            era = self.view.era if self.view is not None else 0
-            out.transmits.append((to, self.g, era, header, m))
+            era = self.views[g].era if g in self.views else 0
+            out.transmits.append((to, g, era, header, m))
+
+
+def _in_group(change: Change, g: GroupId) -> Change:
+    """What a change means for g: only the dead are gone from every group."""
+    return change if g == change.group else Change(g, dead=change.dead)

@@ -28,6 +28,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Waiting
 
 
 class BasicData(msgspec.Struct, frozen=True, array_like=True):
@@ -60,24 +61,27 @@ class Basic(AcknowledgedProtocol):
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
-        self.received = {q: NumberSet(self.options.max_held) for q in view.members}
+        self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
 
     # B-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.b_multicast(g, BasicData(self.S, self.own_stable()), m)
-        self.received[self.me].add(self.S)
-        self.deliver(g, self.me, self.S, m)  # D1
+        n = self.next_number(g)
+        self.b_multicast(g, BasicData(n, self.own_stable(g)), m)
+        self.received[self.me].add(n)
+        self.deliver(g, self.me, n, m)  # D1
 
     # receive(m) at p
     @on(BasicData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: BasicData, m: bytes) -> None:
-        self.learn_stable(q, data.stable)
+        self.learn_stable(g, q, data.stable)
         if self.received[q].add(data.n):  # D2
             self.deliver(g, q, data.n, m)
 
-    def mark(self, q: ProcessId) -> int:
+    def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.received[q].mark
+
+    def held_back(self) -> list[Waiting]:
+        return []  # nothing ever waits
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         for kept in self.fitting(g, union):

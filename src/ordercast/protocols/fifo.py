@@ -29,6 +29,7 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Awaited, Waiting
 
 
 class FifoData(msgspec.Struct, frozen=True, array_like=True):
@@ -63,21 +64,21 @@ class Fifo(AcknowledgedProtocol):
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
-        self.R = dict.fromkeys(view.members, 0)
-        self.received = {q: NumberSet(self.options.max_held) for q in view.members}
+        self.R = dict.fromkeys(view.senders, 0)
+        self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
         self.held = HoldBackQueue(self.options.max_held)  # under (q, n - 1), the frame before
 
     # FO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.b_multicast(g, FifoData(self.S, self.own_stable()), m)
-        self.R[self.me] = self.S
-        self.deliver(g, self.me, self.S, m)
+        S = self.next_number(g)
+        self.b_multicast(g, FifoData(S, self.own_stable(g)), m)
+        self.R[self.me] = S
+        self.deliver(g, self.me, S, m)
 
     # B-deliver(<m, n>) from q
     @on(FifoData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: FifoData, m: bytes) -> None:
-        self.learn_stable(q, data.stable)
+        self.learn_stable(g, q, data.stable)
         if self.received[q].add(data.n):  # D1
             self.hold_back(g, Kept(q, data.n, (), m))
 
@@ -96,8 +97,15 @@ class Fifo(AcknowledgedProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return (*super().unstable(g), *(frame for _, frame in self.held))
 
-    def mark(self, q: ProcessId) -> int:
+    def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.received[q].mark
+
+    def held_back(self) -> list[Waiting]:
+        (g,) = self.views
+        return [
+            Waiting(g, q, frame.n, (Awaited("frame", g, q, n),), frame.payload)
+            for (q, n), frame in self.held
+        ]
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held.clear()

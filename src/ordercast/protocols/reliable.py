@@ -32,6 +32,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Waiting
 from ordercast.errors import PeerError
 
 
@@ -66,19 +67,19 @@ class Reliable(AcknowledgedProtocol):
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
-        self.msgReceived = {q: NumberSet(self.options.max_held) for q in view.members}
+        self.msgReceived = {q: NumberSet(self.options.max_held) for q in view.senders}
 
     # R-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.b_multicast(g, ReliableData(self.me, self.S, self.own_stable()), m)
-        self.msgReceived[self.me].add(self.S)
-        self.deliver(g, self.me, self.S, m)
+        n = self.next_number(g)
+        self.b_multicast(g, ReliableData(self.me, n, self.own_stable(g)), m)
+        self.msgReceived[self.me].add(n)
+        self.deliver(g, self.me, n, m)
 
     # B-deliver(m) at q
     @on(ReliableData)
     def on_DATA(self, src: ProcessId, g: GroupId, data: ReliableData, m: bytes) -> None:
-        self.check_member(src)
+        self.check_sender(g, src)
         p = data.origin
         if p not in self.msgReceived:
             raise PeerError(f"a relay names process {p}, which is not in the view")
@@ -86,10 +87,13 @@ class Reliable(AcknowledgedProtocol):
             self.b_multicast(g, data, m)  # D1: the output's transmits leave before its deliveries
             self.deliver(g, p, data.n, m)
         if src == p:
-            self.learn_stable(p, data.stable)
+            self.learn_stable(g, p, data.stable)
 
-    def mark(self, q: ProcessId) -> int:
+    def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.msgReceived[q].mark
+
+    def held_back(self) -> list[Waiting]:
+        return []  # nothing ever waits
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         for kept in self.fitting(g, union):

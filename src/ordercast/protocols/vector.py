@@ -34,6 +34,7 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
 Place = int  # of a member in the view: the index into a vector
@@ -75,24 +76,23 @@ class CausalVector(AcknowledgedProtocol):
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
-        self.index = {p: place for place, p in enumerate(view.members)}
-        self.V = [0] * len(view.members)  # D4
-        self.received = {q: NumberSet(self.options.max_held) for q in view.members}
+        self.index = {p: place for place, p in enumerate(view.senders)}
+        self.V = [0] * len(view.senders)  # D4
+        self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
         self.held = HoldBackQueue(self.options.max_held)  # under the (member, number) awaited
 
     # CO-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
         i = self.index[self.me]
-        self.V[i] += 1
-        self.S = self.V[i]
+        self.V[i] = n = self.next_number(g)
         V = tuple(self.V)
-        self.b_multicast(g, Stamped(V, self.own_stable()), m)
-        self.deliver(g, self.me, self.S, m, V)  # D1
+        self.b_multicast(g, Stamped(V, self.own_stable(g)), m)
+        self.deliver(g, self.me, n, m, V)  # D1
 
     # B-deliver(<m, Vj>) from pj
     @on(Stamped)
     def on_STAMPED(self, pj: ProcessId, g: GroupId, stamped: Stamped, m: bytes) -> None:
-        self.learn_stable(pj, stamped.stable)
+        self.learn_stable(g, pj, stamped.stable)
         if len(stamped.V) != len(self.V):
             raise PeerError(f"a vector of {len(stamped.V)} entries in a view of {len(self.V)}")
         n = stamped.V[self.index[pj]]
@@ -125,12 +125,24 @@ class CausalVector(AcknowledgedProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return (*super().unstable(g), *(frame for _, frame in self.held))
 
-    def well_stamped(self, members: tuple[ProcessId, ...], frame: Kept) -> bool:
+    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         V = frame.stamp
-        return len(V) == len(members) and V[members.index(frame.origin)] == frame.n
+        return len(V) == len(senders) and V[senders.index(frame.origin)] == frame.n
 
-    def mark(self, q: ProcessId) -> int:
+    def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.received[q].mark
+
+    def held_back(self) -> list[Waiting]:
+        return [self._waiting(frame) for _, frame in self.held]
+
+    def _waiting(self, frame: Kept) -> Waiting:
+        (g,) = self.views
+        missing = [
+            Awaited("frame", g, k, frame.stamp[place] - (k == frame.origin))
+            for k, place in self.index.items()
+            if frame.stamp[place] - (k == frame.origin) > self.V[place]
+        ]
+        return Waiting(g, frame.origin, frame.n, tuple(missing), frame.payload)
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held = HoldBackQueue(len(union))

@@ -8,13 +8,14 @@ number, so a run is the same in every interpreter.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Protocol
 
 from ordercast.core.events import (
     Change,
     Consumed,
+    Cut,
     Event,
     Flush,
     Kept,
@@ -45,6 +46,7 @@ class Machine(Protocol):
     def close(self, g: GroupId) -> None: ...
     def step(self, events: Iterable[Event]) -> Output: ...
     def unstable(self, g: GroupId) -> tuple[Kept, ...]: ...
+    def report_mark(self, g: GroupId) -> int: ...
 
 
 class Limits:
@@ -195,23 +197,50 @@ class Simulation:
             if seat.opened and self.rosters[g].led:
                 known.append(partial(self.tell_leader, Change(g, dead=(p,))))
 
-    def flush(self, g: GroupId, members: tuple[ProcessId, ...], leader: ProcessId) -> None:
-        """Change the view of g in one instant: survivors share what is unstable, then install."""
+    def flush(self, views: Mapping[GroupId, tuple[ProcessId, ...]], leader: ProcessId) -> None:
+        """Change views in one instant: survivors share what is unstable, then install.
+
+        Groups of one protocol that hang together must change together.
+        """
+        alive = {p for p, machine in enumerate(self.alive) if machine is not None}
+        takers = {g: alive & {*members, leader} for g, members in views.items()}
+        survivors = {g: [p for p in takers[g] if self._seat(p, g).opened] for g in views}
+        mark = max(
+            (self.machines[p].report_mark(g) for g in views for p in survivors[g]), default=0
+        )
+        unions = {g: self._union(g, survivors[g]) for g in views}
+        cuts: dict[ProcessId, tuple[list[Flush], list[View]]] = {}
+        for g, members in views.items():
+            view = self._next_view(g, members, leader, mark)
+            self._exclude(g, takers[g])
+            for p in sorted(takers[g]):
+                flushes, begun = cuts.setdefault(p, ([], []))
+                begun.append(view)
+                if p in survivors[g]:
+                    flushes.append(Flush(g, unions[g], mark))
+                else:
+                    self.open(p, g)
+        for p, (flushes, begun) in cuts.items():
+            self.hand(p, (Cut(tuple(flushes), tuple(begun)),))
+
+    def _union(self, g: GroupId, survivors: Iterable[ProcessId]) -> tuple[Kept, ...]:
+        union: dict[tuple[ProcessId, int], Kept] = {}
+        better = self.rosters[g].protocol.better
+        for p in survivors:
+            for kept in self.machines[p].unstable(g):
+                key = (kept.origin, kept.n)
+                union[key] = better(union[key], kept) if key in union else kept
+        return tuple(union[key] for key in sorted(union))
+
+    def _next_view(
+        self, g: GroupId, members: tuple[ProcessId, ...], leader: ProcessId, mark: int
+    ) -> View:
         roster = self.rosters[g]
-        assert roster.view is not None
-        takers = [p for p in dict.fromkeys((*members, leader)) if self.alive[p] is not None]
-        survivors = [p for p in takers if self._seat(p, g).opened]
-        union = {kept: None for p in survivors for kept in self.machines[p].unstable(g)}
-        settled = Flush(g, tuple(sorted(union, key=lambda k: (k.origin, k.n, k.stamp))))
-        view = View(g, roster.view.number + 1, members, leader, era=roster.view.era + 1)
-        self._exclude(g, takers)
+        now = roster.view
+        assert now is not None
+        view = View(g, now.number + 1, members, leader, now.era + 1, mark)
         roster.note_view(view)
-        for p in takers:
-            if p in survivors:
-                self.hand(p, (settled, view))
-            else:
-                self.open(p, g)
-                self.hand(p, (view,))
+        return view
 
     def unsent(self) -> int:
         """Messages that were never handed to a machine: no view, no room, or crashed before."""
@@ -258,7 +287,7 @@ class Simulation:
             self.consumptions += 1
             self.hand(p, (Consumed(g, frames),))
 
-    def _exclude(self, g: GroupId, kept: Sequence[ProcessId]) -> None:
+    def _exclude(self, g: GroupId, kept: Container[ProcessId]) -> None:
         for p, seats in enumerate(self.seats):
             if g in seats and seats[g].opened and p not in kept and self.alive[p] is not None:
                 self.machines[p].close(g)

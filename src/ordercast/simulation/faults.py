@@ -11,6 +11,7 @@ import msgspec
 
 from ordercast.core.events import Change
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.membership.plan import hanging_together
 
 if TYPE_CHECKING:
     from ordercast.simulation.engine import Simulation
@@ -97,7 +98,8 @@ class Leave(msgspec.Struct, frozen=True):
 class FlushTo(msgspec.Struct, frozen=True):
     """A whole view change in one instant, by nobody's packets: for a group whose leader is dead.
 
-    All survivors get everything unstable that any of them holds, then the next view.
+    All survivors get everything unstable that any of them holds, then the next view. Groups of a
+    protocol whose order spans groups change with it, without their dead, if they hang together.
     """
 
     group: GroupId
@@ -108,4 +110,21 @@ class FlushTo(msgspec.Struct, frozen=True):
     def apply(self, simulation: Simulation) -> None:
         """Change the view."""
         leader = self.members[0] if self.leader is None else self.leader
-        simulation.flush(self.group, self.members, leader)
+        views = {g: self._members_of(simulation, g) for g in self._together(simulation)}
+        simulation.flush({self.group: self.members, **views}, leader)
+
+    def _together(self, simulation: Simulation) -> list[GroupId]:
+        rosters, protocol = simulation.rosters, simulation.rosters[self.group].protocol
+        if protocol.declaration.scope == "group":
+            return []
+        processes = {
+            g: (*roster.view.members, *(self.members if g == self.group else ()))
+            for g, roster in rosters.items()
+            if roster.protocol is protocol and roster.view is not None
+        }
+        return [g for g in hanging_together((self.group,), processes) if g != self.group]
+
+    def _members_of(self, simulation: Simulation, g: GroupId) -> tuple[ProcessId, ...]:
+        view = simulation.rosters[g].view
+        assert view is not None
+        return tuple(p for p in view.members if simulation.alive[p] is not None)

@@ -5,6 +5,7 @@
                   is weaker than needed)            otherwise             the ordering protocol
     Change   ──►  a sequenced protocol numbers it; for the others LedMembership runs a flush
 
+A protocol whose order spans groups is one machine for all of them, with one LedMembership.
 All parts write into one `Output`, so nothing is copied from layer to layer.
 """
 
@@ -15,14 +16,15 @@ from typing import Any, Self
 
 import msgspec
 
-from ordercast.core.declaration import Network
-from ordercast.core.events import Change, Event, Kept, Multicast, Receive, Timer, View
+from ordercast.core.declaration import STRENGTH, Network
+from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
-from ordercast.membership.led import MEMBERSHIP_HEADERS, LedMembership
+from ordercast.membership.headers import MEMBERSHIP_HEADERS
+from ordercast.membership.led import LedMembership
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
 
 MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
@@ -51,8 +53,9 @@ class Stack(PlainState):
         self.protocols: dict[GroupId, OrderingProtocol] = {}
         self.straight: dict[GroupId, OrderingProtocol] = {}  # those that packets reach as they are
         self.memberships: dict[GroupId, LedMembership] = {}  # of groups without a sequencer
-        self.queued: dict[GroupId, list[Multicast]] = {}  # multicasts while a flush runs
+        self.domains: dict[str, OrderingProtocol] = {}  # machines of several groups, by protocol
         self.linked: set[GroupId] = set()  # groups that need links on this network
+        self.linked_views: set[GroupId] = set()  # groups of which only the view changes need them
         self.links: dict[ProcessId, Link] = {}
         self.left_in: dict[GroupId, int] = {}  # the last view of each group that was closed
         self.running: set[str] = set()  # timers of the links
@@ -66,50 +69,79 @@ class Stack(PlainState):
         A joiner takes its first view from `leader` alone, or from anybody if that is not known.
         """
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
-        machine = protocol(self.me, self.options)
-        machine.out = self.out
-        machine.left_in = self.left_in.get(g, 0)
+        machine = self._machine(protocol)
+        machine.left_in[g] = self.left_in.get(g, 0)
         machine.admitted_by = leader
         self.protocols[g] = machine
-        if protocol.declaration.sequenced and protocol.declaration.network <= self.network:
-            self.straight[g] = machine
-        if not protocol.declaration.sequenced:
-            self.memberships[g] = LedMembership(self.me, g, machine)
-        if protocol.declaration.network > self.network:  # "N0" < "N1" < "N2"
+        declared = protocol.declaration
+        if not declared.sequenced:
+            self.memberships[g] = self._membership(machine)
+        if STRENGTH[declared.network] > STRENGTH[self.network]:
             self.linked.add(g)
+        elif declared.sequenced:
+            self.straight[g] = machine
+        elif STRENGTH[self.network] < STRENGTH["N1"]:
+            self.linked_views.add(g)
+
+    def _machine(self, protocol: type[OrderingProtocol]) -> OrderingProtocol:
+        """A machine of scope group serves one group; one of scope domain all that are open."""
+        name = protocol.declaration.name
+        machine = self.domains.get(name)
+        if machine is None:
+            machine = protocol(self.me, self.options)
+            machine.out = self.out
+            if protocol.declaration.scope == "domain":
+                self.domains[name] = machine
+        return machine
+
+    def _membership(self, machine: OrderingProtocol) -> LedMembership:
+        shared = (m for m in self.memberships.values() if m.protocol is machine)
+        return next(shared, None) or LedMembership(self.me, machine)
 
     def close(self, g: GroupId) -> None:
         """Forget group g but for its last view. Packets that still come for it are dropped."""
         protocol = self.protocols.pop(g, None)
-        if protocol is not None and g in protocol.views:
+        if protocol is None:
+            return
+        if g in protocol.views:
             self.left_in[g] = protocol.views[g].number
         self.straight.pop(g, None)
-        self.memberships.pop(g, None)
-        self.queued.pop(g, None)
+        membership = self.memberships.pop(g, None)
         self.linked.discard(g)
+        self.linked_views.discard(g)
+        if protocol in self.protocols.values():
+            protocol.forget_group(g)
+            assert membership is not None
+            membership.forget_group(g)
+        else:
+            self.domains.pop(protocol.declaration.name, None)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         """Every frame of g held here that some member may lack."""
         return self.protocols[g].unstable(g)
+
+    def report_mark(self, g: GroupId) -> int:
+        """What this process would report of its numbers at the end of an era of g."""
+        return self.protocols[g].report_mark(g)
 
     def view(self, g: GroupId) -> View | None:
         """The view of g in force here, also at a leader that is no member."""
         # A leader that is no member does not tell its protocol of the views it leads.
         membership = self.memberships.get(g)
         if membership is not None:
-            return membership.view
+            return membership.views.get(g)
         protocol = self.protocols.get(g)
         return None if protocol is None else protocol.views.get(g)
 
     def waits_for(self, g: GroupId) -> tuple[ProcessId, ...]:
         """Members whose reports are missing in the flush of g led here; empty where none runs."""
         membership = self.memberships.get(g)
-        return () if membership is None else membership.waits_for()
+        return () if membership is None else membership.waits_for(g)
 
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""
         self.links.pop(p, None)
-        for protocol in self.protocols.values():
+        for protocol in self.protocols.values():  # a machine of several groups is told more often
             protocol.gone_for_good(p)
 
     # -- the one door -----------------------------------------------------------------------------
@@ -125,11 +157,14 @@ class Stack(PlainState):
                 protocol.receive(event)
             else:
                 self._receive(event)
-        if self.linked or self.links:
+        if self.linked or self.linked_views or self.links:
             self._put_on_links(out)
         return out
 
     def _handle(self, event: Event) -> None:
+        if isinstance(event, Cut):
+            self._cut(event)
+            return
         g = event.group
         if g == LINK_GROUP:
             assert isinstance(event, Timer)
@@ -142,14 +177,22 @@ class Stack(PlainState):
         if membership is None:
             protocol.handle(event)
         elif isinstance(event, Multicast) and membership.blocked:
-            self.queued.setdefault(g, []).append(event)
+            membership.queued.append(event)
         elif isinstance(event, Change):
             membership.change(self.out, event)
-            self._release(g)
+            self._release(membership)
         else:
             if isinstance(event, View):
                 membership.begin(event)
             protocol.handle(event)
+
+    def _cut(self, cut: Cut) -> None:
+        """Views given from outside, with what settles the old ones."""
+        g = cut.views[0].group
+        for view in cut.views:
+            if view.group in self.memberships:
+                self.memberships[view.group].begin(view)
+        self.protocols[g].handle(cut)
 
     def _receive(self, packet: Receive) -> None:
         header = type(packet.header)
@@ -164,7 +207,7 @@ class Stack(PlainState):
             protocol.handle(packet)
         elif header in MEMBERSHIP_HEADERS:
             self._receive_membership(membership, packet)
-        elif membership.blocked and packet.era <= protocol.views[packet.group].era:
+        elif membership.blocked and self._is_of_an_ending_era(packet):
             # p dies; q reports what it has; a last packet of p comes to q alone. Delivered now,
             # nobody else would ever get it. What the living sent is in their reports.
             protocol.note("drop", packet.group, packet.src, 0, "after the report")
@@ -176,13 +219,18 @@ class Stack(PlainState):
             membership.receive(self.out, packet)
         except PeerError as fault:
             self.out.faults.append((packet.src, str(fault)))
-        self._release(packet.group)
+        self._release(membership)
 
-    def _release(self, g: GroupId) -> None:
+    def _is_of_an_ending_era(self, packet: Receive) -> bool:
+        view = self.protocols[packet.group].views.get(packet.group)
+        return view is not None and packet.era <= view.era
+
+    def _release(self, membership: LedMembership) -> None:
         """The flush is over: what was queued meanwhile is sent in the new view."""
-        if g in self.queued and not self.memberships[g].blocked:
-            for multicast in self.queued.pop(g):
-                self.protocols[g].handle(multicast)
+        if membership.queued and not membership.blocked:
+            queued, membership.queued = membership.queued, []
+            for multicast in queued:
+                membership.protocol.handle(multicast)
 
     # -- links ------------------------------------------------------------------------------------
 
@@ -207,7 +255,7 @@ class Stack(PlainState):
         """Wrap what leaves for a linked group, and acknowledge what came without an answer."""
         plain, out.transmits = out.transmits, []
         for to, g, era, header, payload in plain:
-            if g not in self.linked or type(header) is Linked:
+            if not self._needs_link(g, header):
                 out.transmits.append((to, g, era, header, payload))
                 continue
             for p in to:
@@ -219,6 +267,13 @@ class Stack(PlainState):
                 self._start_link_timer("ack", self.options.ack_delay_ms)
             if link.unacked and not self._rests(p, link):
                 self._start_link_timer("retransmit", self.options.retry_ms)
+
+    def _needs_link(self, g: GroupId, header: msgspec.Struct) -> bool:
+        if type(header) is Linked:  # on its link already
+            return False
+        return g in self.linked or (
+            g in self.linked_views and isinstance(header, MEMBERSHIP_HEADERS)
+        )
 
     def _start_link_timer(self, name: str, delay_ms: int) -> None:
         if name not in self.running:
@@ -259,7 +314,13 @@ class Stack(PlainState):
         """An independent twin with no effects pending."""
         twin = super().copy()
         twin.out = Output()
-        twin.straight = {g: twin.protocols[g] for g in twin.straight}
+        # What several groups share is shared in the twin, too.
+        machines = {id(old): old.copy() for old in self.protocols.values()}
+        memberships = {id(old): old.copy() for old in self.memberships.values()}
+        twin.protocols = {g: machines[id(old)] for g, old in self.protocols.items()}
+        twin.straight = {g: twin.protocols[g] for g in self.straight}
+        twin.domains = {name: machines[id(old)] for name, old in self.domains.items()}
+        twin.memberships = {g: memberships[id(old)] for g, old in self.memberships.items()}
         for g, protocol in twin.protocols.items():
             protocol.out = twin.out
             if g in twin.memberships:

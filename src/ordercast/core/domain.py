@@ -1,0 +1,139 @@
+"""Protocols that keep their promise across groups: one machine serves all groups of a domain.
+
+Groups *hang together* if they share a member, directly or through other groups. Their views change
+together: at a cut all of them stand still, everything unstable is delivered, and the numbers of all
+of them begin again. So a number named in a header always belongs to the era of its reader, whatever
+group it is of, and nothing learned of foreign groups outlives a cut.
+
+    Cut(flushes, views)    deliver what is left of all unions, in this protocol's order;
+                           put all views in force;  take the packets that overtook them
+
+A crash may take a message with it on which others depend. Inside one group the flush sees that all
+survivors miss it, and drops what depends on it. Across groups it cannot: p sends m1 to g1, then m2
+to g2, and dies; m1 is lost, but somebody who is not in g1 has delivered m2 already. Hence the send
+rule: a frame leaves for g only when every frame that this process sent to *another* group is held
+by one process more (`resilience` 1; with 0 the rule is off, and such a gap is possible).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from ordercast.core.acknowledged import AcknowledgedProtocol
+from ordercast.core.events import Cut, Kept, Multicast, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options, on
+from ordercast.errors import PeerError
+
+
+class AskHeld(msgspec.Struct, frozen=True, array_like=True):
+    """To one member: say so when you hold all my frames up to n."""
+
+    n: int
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """Your frames up to n are held here, delivered or not."""
+
+    n: int
+
+
+class DomainProtocol(AcknowledgedProtocol):
+    """One machine for all groups of a process that share an order and a protocol."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.deferred: deque[Multicast] = deque()  # held up by the send rule, in order
+        self.safe: dict[GroupId, int] = {}  # own frames up to here are held by another
+        self.asked: dict[GroupId, int] = {}  # AskHeld was sent for frames up to here
+        self.promised: dict[tuple[GroupId, ProcessId], int] = {}  # AskHeld that waits for frames
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def _multicast(self, multicast: Multicast) -> None:
+        self.deferred.append(multicast)
+        self._send_deferred()
+
+    def _send_deferred(self) -> None:
+        while self.deferred:
+            exposed = self._exposed(self.deferred[0].group)
+            if exposed:
+                for h in exposed:
+                    self._ask(h)
+                return
+            super()._multicast(self.deferred.popleft())
+
+    def _exposed(self, g: GroupId) -> list[GroupId]:
+        """Groups other than g with a frame of ours that nobody else is known to hold."""
+        if not self.options.resilience:
+            return []
+        return [
+            h
+            for h, record in self.stability.items()
+            if h != g and self.safe[h] < record.S and self.others[h]
+        ]
+
+    def _ask(self, h: GroupId) -> None:
+        # One is enough. If it dies, the cut that follows delivers our frames to all.
+        S = self.stability[h].S
+        if self.asked[h] < S:
+            self.asked[h] = S
+            self.send(self.others[h][0], h, AskHeld(S))
+
+    @on(AskHeld)
+    def on_ASK_HELD(self, q: ProcessId, g: GroupId, ask: AskHeld, m: bytes) -> None:
+        self.check_sender(g, q)
+        if ask.n > self.mark(g, q) + self.options.max_held:
+            raise PeerError(f"it asks for frame {ask.n}, far above {self.mark(g, q)}")
+        self.promised[g, q] = max(ask.n, self.promised.get((g, q), 0))
+        self.keep_promise(g, q)
+
+    def keep_promise(self, g: GroupId, q: ProcessId) -> None:
+        """A page calls this after a frame of q was held or delivered in g."""
+        if self.promised and (n := self.promised.get((g, q))) is not None and self.mark(g, q) >= n:
+            del self.promised[g, q]
+            self.send(q, g, Held(n))
+
+    @on(Held)
+    def on_HELD(self, p: ProcessId, g: GroupId, held: Held, m: bytes) -> None:
+        if held.n > self.stability[g].S:
+            raise PeerError(f"it holds frame {held.n}, but only {self.stability[g].S} were sent")
+        self.safe[g] = max(self.safe[g], held.n)
+        self._send_deferred()
+
+    # -- the cut ----------------------------------------------------------------------------------
+
+    def cut(self, cut: Cut) -> None:
+        """Settle what all groups left; then begin all of them, then look at packets."""
+        self.settle({f.group: self.fitting(f.group, f.union) for f in cut.flushes})
+        super().cut(Cut((), cut.views))
+        self._send_deferred()
+
+    @abstractmethod
+    def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
+        """All groups stand still: deliver, in this protocol's order, what it can of the unions.
+
+        Every survivor of g must deliver the same frames of g. A frame that is here already may be
+        among them.
+        """
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        raise AssertionError("groups that hang together end together: they need a Cut")
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        g = view.group
+        self.safe[g] = self.asked[g] = 0
+        self.promised = {key: n for key, n in self.promised.items() if key[0] != g}
+        if self.me not in view.senders:
+            self.forget_group(g)
+
+    def forget_group(self, g: GroupId) -> None:
+        """This process is out of g. Pages drop what they keep of it, too."""
+        for table in (self.stability, self.safe, self.asked, self.early):
+            table.pop(g, None)
+        self.deferred = deque(m for m in self.deferred if m.group != g)
