@@ -5,7 +5,9 @@ from __future__ import annotations
 from ordercast.core.declaration import ORDERS
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.protocols.basic import Basic
+from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
+from ordercast.protocols.global_fifo import GlobalFifo
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
@@ -13,7 +15,16 @@ from ordercast.protocols.vector import CausalVector
 
 PROTOCOLS: dict[str, type[OrderingProtocol]] = {
     protocol.declaration.name: protocol
-    for protocol in (Basic, Reliable, Fifo, CausalVector, SequencerPB, SequencerBB)
+    for protocol in (
+        Basic,
+        Reliable,
+        Fifo,
+        GlobalFifo,
+        CausalVector,
+        Cbcast,
+        SequencerPB,
+        SequencerBB,
+    )
 }
 
 DEFAULTS: dict[str, str] = {
