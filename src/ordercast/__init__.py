@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
     from ordercast.runtime.status import query_status
+    from ordercast.transport.settings import IpMulticast, Udp
 
 __all__ = [
     "AlreadyJoined",
@@ -48,6 +49,7 @@ __all__ = [
     "FrameError",
     "Group",
     "GroupClosed",
+    "IpMulticast",
     "JoinTimeout",
     "LocalCluster",
     "Message",
@@ -61,6 +63,7 @@ __all__ = [
     "ScopeError",
     "SequencerLost",
     "TraceError",
+    "Udp",
     "UsageError",
     "View",
     "query_status",
@@ -68,10 +71,12 @@ __all__ = [
 
 _HOMES = {
     "Group": "runtime.group",
+    "IpMulticast": "transport.settings",
     "LocalCluster": "runtime.local_cluster",
     "Message": "runtime.items",
     "Node": "runtime.node",
     "Receipt": "runtime.receipt",
+    "Udp": "transport.settings",
     "View": "runtime.items",
     "query_status": "runtime.status",
 }

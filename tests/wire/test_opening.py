@@ -122,11 +122,25 @@ def test_a_refusal_beyond_its_limits_can_neither_be_made_nor_taken(text):
 
 
 def test_a_hello_of_a_later_version_with_more_fields_is_readable():
-    body = msgspec.msgpack.encode((1, 2, "c", "alice", 1, b"", "", "added", 5))
+    body = msgspec.msgpack.encode((1, 2, "c", "alice", 1, b"", "", b"", "added", 5))
     assert split_opening(PREFIX.pack(MAGIC, 0, len(body)) + body) == (
         hello(version_max=2),
         PREFIX.size + len(body),
     )
+
+
+def test_a_hello_of_an_earlier_release_without_a_session_is_readable():
+    body = msgspec.msgpack.encode((1, 1, "c", "alice", 1, b"", ""))
+    assert split_opening(PREFIX.pack(MAGIC, 0, len(body)) + body) == (
+        hello(session=b""),
+        PREFIX.size + len(body),
+    )
+
+
+@pytest.mark.parametrize("session", [b"1234567", b"123456789"])
+def test_a_session_of_another_length_is_refused(session):
+    with pytest.raises(ValueError, match="a session has 8 bytes"):
+        hello(session=session)
 
 
 def test_a_hello_names_the_node():

@@ -9,17 +9,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
+import msgspec
+
+from ordercast.core.declaration import Network
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import FrameError
+from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.stack.stack import Stack, headers_of
 from ordercast.wire.codec import ChannelCodec
-from ordercast.wire.control import CONTROL_CHANNEL
+from ordercast.wire.control import CONTROL_CHANNEL, LINK_CHANNEL
 from ordercast.wire.frame import Frame
+
+LAST_WORD_S = 5.0  # seconds that a group stays open after its last view: packets may be lost
+
+Headers = tuple[type[msgspec.Struct], ...]
+
+LINKS = ChannelCodec((LinkAck,))  # what travels on LINK_CHANNEL
+
+
+@lru_cache(maxsize=256)
+def _codec(headers: Headers) -> ChannelCodec:
+    return ChannelCodec(headers)
 
 
 class Driver(Protocol):
@@ -47,12 +63,18 @@ class Driver(Protocol):
 class Engine:
     """The stack of one node, with its timers and channels."""
 
-    def __init__(self, me: ProcessId, options: Options, driver: Driver) -> None:
-        self.stack = Stack(me, network="N2", options=options)
+    def __init__(
+        self, me: ProcessId, options: Options, driver: Driver, network: Network = "N2"
+    ) -> None:
+        """`network` is what the driver's `transmit` can promise."""
+        self.stack = Stack(me, network=network, options=options)
         self.steps = 0
+        self.retransmits = 0  # packets sent again
+        self._linked: Headers = () if network == "N2" else (Linked,)
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
-        self._left: set[GroupId] = set()  # channels once open: late packets are no fault
+        self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
+        self._leaving: dict[GroupId, asyncio.TimerHandle] = {}  # closed soon
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
         self._waiting: list[Event] = []  # to be stepped when the running step is done
         self._gone: dict[ProcessId, GroupId] = {}  # to be forgotten -> a group that has it still
@@ -64,15 +86,26 @@ class Engine:
 
     def open(self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId) -> None:
         """Packets of g can be read from now on; its first view comes from `leader` alone."""
+        if g in self._leaving:
+            self.close(g)
         self.stack.open(g, protocol, leader)
-        self._channels[g] = ChannelCodec(headers_of(protocol))
-        self._left.discard(g)
+        self._channels[g] = _codec((*headers_of(protocol), *self._linked))
+        self._left.pop(g, None)
+
+    def leave(self, g: GroupId) -> None:
+        """This node has had its last view of g; its last word on it may be lost."""
+        if not self._linked:
+            self.close(g)
+        elif g in self._channels and g not in self._leaving:
+            self._leaving[g] = self._loop.call_later(LAST_WORD_S, self.close, g)
 
     def close(self, g: GroupId) -> None:
         """Packets of g that are still on their way are dropped."""
-        if self._channels.pop(g, None) is not None:
+        if g in self._leaving:
+            self._leaving.pop(g).cancel()
+        if g in self._channels:
+            self._left[g] = self._channels.pop(g)
             self.stack.close(g)
-            self._left.add(g)
             for key in [key for key in self._timers if key[0] == g]:
                 self._timers.pop(key).cancel()
 
@@ -130,6 +163,26 @@ class Engine:
         if events:
             self.step(events)
 
+    def receive_datagrams(
+        self, src: ProcessId, frames: list[Frame], on_fault: Callable[[str], None]
+    ) -> None:
+        """Take packets that came without a connection. A bad one is dropped by itself."""
+        events: list[Event] = []
+        for channel, tag, era, header, payload in frames:
+            # A link carries all groups of a pair: what it brings for one that was left counts too.
+            codec = self._channels.get(channel) or self._left.get(channel)
+            try:
+                if codec is not None:
+                    events.append(Receive(src, channel, era, codec.decode(tag, header), payload))
+                elif channel == LINK_CHANNEL:
+                    events.append(Receive(src, LINK_GROUP, era, LINKS.decode(tag, header)))
+                else:
+                    raise FrameError(f"a packet of group {channel}, in which this node is not")
+            except FrameError as fault:
+                on_fault(str(fault))
+        if events:
+            self.step(events)
+
     def step(self, events: list[Event]) -> None:
         """One step of the stack, and all its effects."""
         if self._stopped:
@@ -154,9 +207,10 @@ class Engine:
     def stop(self) -> None:
         """No more steps; all timers are cancelled."""
         self._stopped = True
-        for handle in self._timers.values():
+        for handle in (*self._timers.values(), *self._leaving.values()):
             handle.cancel()
         self._timers.clear()
+        self._leaving.clear()
 
     # -- effects out ------------------------------------------------------------------------------
 
@@ -164,7 +218,9 @@ class Engine:
         driver = self._driver
         for to, g, era, header, payload in out.transmits:
             codec = self._channels.get(g)
-            if codec is not None:
+            if codec is None and self._linked:
+                self._transmit_for_link(to, g, era, header, payload)
+            elif codec is not None:
                 driver.transmit(to, codec.encode(g, era, header, payload))
         for delivery in out.deliveries:
             if type(delivery) is tuple:
@@ -178,6 +234,23 @@ class Engine:
             driver.stable(g, frames)
         for peer, reason in out.faults:
             driver.fault(peer, reason)
+        for note in out.notes:
+            if note[0] == "retransmit":
+                self.retransmits += 1
+
+    def _transmit_for_link(
+        self,
+        to: tuple[ProcessId, ...],
+        g: GroupId,
+        era: int,
+        header: msgspec.Struct,
+        payload: bytes,
+    ) -> None:
+        """Of a link itself, or sent again for a group that was left: the peer's link waits."""
+        if g == LINK_GROUP:
+            self._driver.transmit(to, LINKS.encode(LINK_CHANNEL, 0, header, payload))
+        elif g in self._left:
+            self._driver.transmit(to, self._left[g].encode(g, era, header, payload))
 
     def _set_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         running = self._timers.pop((g, name), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -23,7 +24,7 @@ from ordercast.runtime.options import NodeOptions
 from ordercast.runtime.site import Site
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
-from ordercast.wire.control import Hello
+from ordercast.wire.control import SESSION_BYTES, Hello
 
 log = logging.getLogger("ordercast.runtime.node")
 
@@ -41,8 +42,9 @@ class Node:
 
     Exactly one of these says where the cluster is: `bootstrap=True` (here: this node leads a new
     one), `seeds` (addresses of nodes that run), `members` (a static list of all nodes, name to
-    address; the first leads). `trace` is a directory to record to. All other options are the
-    limits of `ordercast.runtime.options.NodeOptions`.
+    address; the first leads). `trace` is a directory to record to. `transport` is "tcp", "udp",
+    `Udp(...)` or `IpMulticast(...)`. All other options are the limits of
+    `ordercast.runtime.options.NodeOptions`.
     """
 
     def __init__(
@@ -113,8 +115,9 @@ class Node:
         if self._state != "new":
             raise UsageError(f"node {self.name!r} was started already; make a new Node")
         hello = Hello(
-            cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise
-        )
+            cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
+            session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
+        )  # fmt: skip
         self._site = Site(hello, self._options, self._trace, self._run)
         self._stays = Stays(self._site)
         self._state = "starting"
@@ -248,4 +251,4 @@ def _checked_options(options: dict[str, Any]) -> NodeOptions:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise TypeError(f"a Node has no option {name!r}; {hint}")
-    return NodeOptions(**options)
+    return NodeOptions.given(options)

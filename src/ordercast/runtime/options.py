@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 import msgspec
 
 from ordercast.core.protocol import Options
 from ordercast.errors import ConfigError
 from ordercast.transport.contract import Limits
+from ordercast.transport.settings import Transport, as_transport, label_of
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -20,6 +21,9 @@ CONTROL_ROOM = 1 * MiB  # a packet may exceed a frame's messages by this: header
 
 CodecName = Literal["json", "msgpack"]
 CODECS: tuple[CodecName, ...] = ("json", "msgpack")
+
+ON_DATAGRAMS = {"retry_ms": 50, "gap_ms": 20, "fetch_batch": 32}
+"""Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +47,18 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
     fetch_batch: int = 256  # frames asked for in one request
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
+    transport: Transport = "tcp"  # what carries the packets of groups
+
+    @classmethod
+    def given(cls, options: dict[str, Any]) -> Self:
+        """These options, and the defaults that suit the transport."""
+        transport = as_transport(options.get("transport", "tcp"))
+        defaults = {} if transport == "tcp" else ON_DATAGRAMS
+        return cls(**{**defaults, **options, "transport": transport})
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if name != "codec":
+            if name not in ("codec", "transport"):
                 _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
         if self.codec not in (None, *CODECS):
             raise ValueError(
@@ -58,6 +70,15 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         largest = self.max_message + FRAME_COST + MESSAGE_COST
         self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
+        if not isinstance(self.transport, str):
+            largest = 2 * self.for_connections().max_frame
+            given = self.transport.reassembly_bytes
+            if given < largest:
+                raise ConfigError(
+                    f"reassembly_bytes={given} with max_message={self.max_message}: "
+                    f"reassembly_bytes must be at least {largest}, because the pieces of two "
+                    "packets must fit"
+                )
 
     def _at_least(self, name: str, least: int, other: str, rule: str) -> None:
         value = getattr(self, name)
@@ -93,6 +114,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             "max_message": self.max_message,
             "frame_bytes": self.frame_bytes,
             "codec": self.codec,
+            "transport": label_of(self.transport),
         }
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from errno import EADDRINUSE
+from ipaddress import ip_address
 from typing import Protocol
 
 import msgspec
@@ -26,10 +28,27 @@ from ordercast.transport.tcp import (
     listen,
     show_address,
 )
+from ordercast.transport.udp import DatagramEndpoint
 from ordercast.wire.control import CONTROL_CHANNEL, Hello
 from ordercast.wire.frame import Frame
 
 log = logging.getLogger("ordercast.runtime.peers")
+
+ATTEMPTS = 10  # to find a port that is free for TCP and for UDP
+
+
+def datagram_address(conn: Connection) -> Address:
+    """Where the other side hears datagrams: the port it advertises, at a host that is a number.
+
+    A name is not looked up: the connection has found the host already.
+    """
+    assert conn.hello is not None
+    host, port = parse_address("advertise", conn.hello.advertise)
+    try:
+        ip_address(host)
+    except ValueError:
+        host = conn.peer[0]
+    return host, port
 
 
 class Owner(Protocol):
@@ -72,15 +91,25 @@ class Peers:
         self._awaited: dict[str, tuple[ProcessId, asyncio.Future[None]]] = {}  # by identity
         self._logged: set[str] = set()  # peers whose first fault is in the log
         self._listener: Listener | None = None
+        self.datagrams: DatagramEndpoint | None = None  # what carries packets, if not connections
 
     # -- opening ----------------------------------------------------------------------------------
 
     async def listen(self, address: Address) -> None:
-        """Take the port."""
-        self._listener = await listen(
-            *address, hello=self.hello, handler=self, limits=self.limits, counters=self.counters
-        )
-        self.hello = self._listener.hello
+        """Take the port; with datagrams, the same number for both."""
+        for attempt in range(1, ATTEMPTS + 1):
+            listener = self._listener = await listen(
+                *address, hello=self.hello, handler=self, limits=self.limits, counters=self.counters
+            )
+            try:
+                if self.datagrams is not None:
+                    self.datagrams.open(listener.address)
+                break
+            except OSError as error:  # port 0: the number that TCP found may be taken for UDP
+                listener.close()
+                if address[1] or error.errno != EADDRINUSE or attempt == ATTEMPTS:
+                    raise
+        self.hello = listener.hello
 
     @property
     def address(self) -> str:
@@ -126,6 +155,8 @@ class Peers:
         self._unbound.discard(conn)
         self.bound[pid] = conn
         self._pid_of[conn] = pid
+        if self.datagrams is not None and conn.hello is not None:
+            self.datagrams.add_peer(pid, conn.hello.session, datagram_address(conn))
 
     def bind_waiting(self, node: NodeEntry) -> None:
         """The leader's word about a node has come: bind the connection that waits for it."""
@@ -160,12 +191,17 @@ class Peers:
 
     def part(self, pid: ProcessId, reason: str, last: Control | None = None) -> None:
         """Close a connection from this side; that is no loss."""
-        conn = self.bound.pop(pid, None)
+        conn = self._unbind(pid)
         if conn is not None:
             self._parting.add(conn)
             if last is not None:
                 conn.send(encode(last))
             conn.close(reason)
+
+    def _unbind(self, pid: ProcessId) -> Connection | None:
+        if self.datagrams is not None:
+            self.datagrams.remove_peer(pid)
+        return self.bound.pop(pid, None)
 
     def fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol: close its connection, which then counts as lost."""
@@ -183,6 +219,8 @@ class Peers:
             if goodbye:
                 conn.send(encode(Goodbye()))
             conn.close(reason)
+        if self.datagrams is not None:
+            self.datagrams.close()
         self.bound.clear()
 
     async def closed(self, timeout: float) -> None:
@@ -270,7 +308,7 @@ class Peers:
             self._owner.on_unbound_closed(conn, reason)
             return
         if self.bound.get(pid) is conn:
-            del self.bound[pid]
+            self._unbind(pid)
         if not parting:
             self._owner.on_lost(pid, reason)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ordercast.core.declaration import Network
 from ordercast.core.events import Consumed, Event
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
@@ -44,6 +46,7 @@ from ordercast.runtime.peers import Peers
 from ordercast.runtime.status import status_json
 from ordercast.trace.recorder import Recorder
 from ordercast.transport.tcp import Connection
+from ordercast.transport.udp import DatagramEndpoint
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
 
@@ -69,6 +72,11 @@ class Site:
         self.peers = Peers(
             self, hello, options.for_connections(), options.max_nodes, options.join_timeout
         )
+        if not isinstance(options.transport, str):
+            self.peers.datagrams = DatagramEndpoint(
+                options.transport, self, name=hello.name, session=hello.session,
+                max_frame=self.peers.limits.max_frame,
+            )  # fmt: skip
         self.recorder: Recorder | None = None
         self.memberships: dict[GroupId, Membership] = {}
         self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
@@ -121,7 +129,11 @@ class Site:
         self.me = me
         self.directory.add(me)
         self.peers.introduce_as(me.incarnation)
-        self.engine = Engine(me.pid, self.options.for_stack(), self)
+        network: Network = "N2"
+        if self.peers.datagrams is not None:
+            self.peers.datagrams.introduce_as(me.pid)
+            network = "N0"
+        self.engine = Engine(me.pid, self.options.for_stack(), self, network)
         self._run = run
         self.in_cluster = True
 
@@ -162,7 +174,7 @@ class Site:
         if member.inbox is not self.inbox:
             member.inbox.end()
         if isinstance(self.role, Follower):
-            self.engine.close(gid)
+            self.engine.leave(gid)
 
     def neighbours(self, member: Membership) -> list[Membership]:
         """The other groups of the same domain."""
@@ -255,7 +267,10 @@ class Site:
 
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
         """Send a packet."""
-        self.peers.transmit(to, packet)
+        if self.peers.datagrams is not None:
+            self.peers.datagrams.send(to, packet)
+        else:
+            self.peers.transmit(to, packet)
 
     def deliver(self, delivery: Delivery) -> None:
         """A frame for one of our groups."""
@@ -293,6 +308,13 @@ class Site:
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
         """Packets of a node of the cluster."""
         self.engine.receive(pid, frames, lambda frame: self.peers.on_control(conn, frame))
+
+    def on_datagrams(self, pid: ProcessId, frames: list[Frame]) -> None:
+        """Packets of a node of the cluster that came without a connection."""
+        endpoint = self.peers.datagrams
+        assert endpoint is not None
+        if self.in_cluster and self.error is None:
+            self.engine.receive_datagrams(pid, frames, partial(endpoint.refuse, pid))
 
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
         """A control message."""

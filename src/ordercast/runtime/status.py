@@ -34,11 +34,14 @@ def stats_of(site: Site) -> dict[str, Any]:
         "buffered_bytes": max((c.buffered for c in site.peers.bound.values()), default=0),
         "max_buffered": site.peers.limits.max_buffered,
         "steps": site.engine.steps,
+        "retransmits": site.engine.retransmits,
         "groups": {
             m.group.name: _group_stats(m) | holdings_of(site.engine.stack, m.group.gid)
             for m in site.memberships.values()
         },
     }
+    if site.peers.datagrams is not None:
+        stats["datagrams"] = site.peers.datagrams.stats()
     if isinstance(site.role, Leader):
         stats["leads"] = site.role.stats()
     if site.recorder is not None:

@@ -15,9 +15,11 @@ from ordercast.core.ids import MAX_NAME_BYTES, Identity, check_name
 from ordercast.wire.frame import WIRE_VERSION
 
 CONTROL_CHANNEL = 0
+LINK_CHANNEL = 2**32 - 1  # acknowledgements of links, which belong to no group
 
 MAX_PROOF_BYTES = 128
 MAX_REFUSE_TEXT_BYTES = 512
+SESSION_BYTES = 8
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -33,6 +35,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     incarnation: Count
     proof: bytes = b""  # of membership; opaque here
     advertise: str = ""  # host:port where others reach this node; empty: nowhere
+    session: bytes = b""  # stands in every datagram of this node; empty: it sends none
 
     def __post_init__(self) -> None:
         check_name("cluster", self.cluster)
@@ -43,6 +46,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
             raise ValueError(
                 f"the proof has {len(self.proof)} bytes; at most {MAX_PROOF_BYTES} are allowed"
             )
+        if len(self.session) not in (0, SESSION_BYTES):
+            raise ValueError(f"a session has {SESSION_BYTES} bytes, not {len(self.session)}")
 
     @property
     def identity(self) -> Identity:

@@ -1,0 +1,147 @@
+"""Which transport carries the packets of groups, as an application chooses it.
+
+    Node(..., transport="tcp")                              the default
+    Node(..., transport="udp")                              the same as Udp()
+    Node(..., transport=Udp(max_datagram=60_000))
+    Node(..., transport=IpMulticast("239.7.7.7:7700"))
+
+The nodes' own affairs (who is in, who is gone) travel over TCP in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import AddressValueError, IPv4Address
+from typing import Literal
+
+import msgspec
+
+from ordercast.transport.contract import Address, MiB
+from ordercast.transport.datagram import MAX_DATAGRAM, MIN_DATAGRAM
+
+CHOICES = "'tcp', 'udp', Udp(...), IpMulticast('239.x.y.z:port', ...)"
+
+
+class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What both kinds of datagrams have in common. Sizes are bytes.
+
+    `max_datagram` fits the MTU of common networks; on the loopback interface 60_000 is faster.
+    The `inject_` options are for tests: shares of the arriving datagrams that this node throws
+    away, takes twice, or takes after the next one. The draws follow from `seed` and the node's
+    name.
+    """
+
+    max_datagram: int = 1400  # with our own header, without those of IP and UDP
+    socket_buffer: int = 4 * MiB  # asked of the system for each direction; it may grant less
+    queue_bytes: int = 16 * MiB  # wait for one receiver or audience; more is dropped, and counted
+    reassembly_bytes: int = 16 * MiB  # pieces of large packets of one peer
+    reassembly_ms: int = 1000  # a packet of which no piece came for so long is forgotten
+    repair_bytes: int = 8 * MiB  # large packets kept here to send their lost pieces again
+    repair_ms: int = 10  # a missing piece is asked for after this
+    inject_loss: float = 0.0
+    inject_duplicates: float = 0.0
+    inject_reordering: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name.startswith("inject_"):
+                _check_share(name, value)
+            elif name not in ("seed", "group", "interface"):
+                _check_size(name, value)
+        if not MIN_DATAGRAM <= self.max_datagram <= MAX_DATAGRAM:
+            raise ValueError(
+                f"max_datagram={self.max_datagram} must lie between {MIN_DATAGRAM} and "
+                f"{MAX_DATAGRAM}, which UDP can carry"
+            )
+
+
+class Udp(Datagrams, frozen=True, kw_only=True, tag="udp"):
+    """Packets of groups travel as UDP datagrams, to each member by itself."""
+
+    @property
+    def label(self) -> str:
+        """What all nodes of a cluster must agree on."""
+        return "udp"
+
+
+class IpMulticast(Datagrams, frozen=True, tag="multicast"):
+    """A packet for several members leaves once, to an IPv4 multicast group that all nodes join.
+
+    `group` is "address:port". `interface` is the address of the interface that carries it; by
+    default the one the node is bound to. `ttl` is how many routers it may pass, plus one.
+    """
+
+    group: str
+    interface: str = ""
+    ttl: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.address  # noqa: B018  checks it
+        if self.interface:
+            _check_ipv4("interface", self.interface)
+        if not 1 <= self.ttl <= 255:
+            raise ValueError(f"ttl={self.ttl} must lie between 1 and 255")
+
+    @property
+    def address(self) -> Address:
+        """Host and port of the group."""
+        if not isinstance(self.group, str):
+            raise TypeError(f"group is a str like '239.7.7.7:7700', not {self.group!r}")
+        host, _, port = self.group.rpartition(":")
+        numeric = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
+        if not numeric or not _check_ipv4("group", host).is_multicast:
+            raise ValueError(
+                f"group={self.group!r} is not an IPv4 multicast address; write it like "
+                "'239.7.7.7:7700' (224.0.0.0 to 239.255.255.255, port 1 to 65535)"
+            )
+        return host, int(port)
+
+    @property
+    def label(self) -> str:
+        """What all nodes of a cluster must agree on."""
+        return f"ip multicast {self.group}"
+
+
+Transport = Literal["tcp"] | Udp | IpMulticast
+
+
+def as_transport(choice: object) -> Transport:
+    """What was chosen, checked; also in the form that JSON makes of it."""
+    if choice == "tcp":
+        return "tcp"
+    if choice == "udp":
+        return Udp()
+    if isinstance(choice, Udp | IpMulticast):
+        return choice
+    if isinstance(choice, Mapping):
+        return msgspec.convert(choice, Udp | IpMulticast)
+    raise ValueError(f"transport={choice!r} is unknown; use one of {CHOICES}")
+
+
+def label_of(transport: Transport) -> str:
+    """As it is compared between nodes, and told to people."""
+    return transport if isinstance(transport, str) else transport.label
+
+
+def _check_size(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if value <= 0:
+        raise ValueError(f"{name}={value} must be positive")
+
+
+def _check_share(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is a share between 0 and 1, not {value!r}")
+    if not 0 <= value < 1:
+        raise ValueError(f"{name}={value} must be at least 0 and below 1")
+
+
+def _check_ipv4(name: str, text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except (AddressValueError, TypeError):
+        raise ValueError(f"{name}={text!r} is not an IPv4 address") from None
