@@ -29,7 +29,7 @@ from ordercast.simulation import (
     overlapping_groups,
 )
 from ordercast.simulation.engine import Simulation
-from ordercast.stack.stack import headers_of
+from ordercast.stack.stack import Stack, headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 
@@ -37,11 +37,13 @@ Protocol = type[OrderingProtocol]
 Fields = dict[str, Any]  # of a SimulationConfig
 
 TALK = Workload(reply=0.8, depth=4)  # without answers no message depends on another's
-MEMBERS = 4
+MEMBERS = 4  # at least; MOST at most
+MOST = 6
 MESSAGES = 6  # begin a conversation; the oracle tries all pairs, so runs are short
 
 ALWAYS = ("wellformed", "views")
 AFTER_A_VIEW_CHANGE = ("vsync", "agreement")
+LIVE = ("validity", "agreement", "agreement.uniform")  # need somebody to answer
 
 N0: Fields = {"loss": 0.15, "duplicate": 0.1, "delay": Uniform(500, 3000)}
 N1: Fields = {"duplicate": 0.1, "delay": Uniform(500, 3000)}
@@ -56,12 +58,13 @@ class Arena(msgspec.Struct, frozen=True):
     says: str
     fields: Callable[[Protocol, Random], Fields]  # what differs from a plain run
     also: tuple[str, ...] = ()  # must hold here, promised or not
+    settles: bool = True  # every run must come to rest and be judged to the end
 
     def config(self, protocol: Protocol, seed: int) -> SimulationConfig:
         """The run that this seed gives."""
         plain: Fields = {
             "protocol": protocol,
-            "members": MEMBERS,
+            "members": MEMBERS + seed % (MOST - MEMBERS + 1),
             "messages": MESSAGES,
             "workload": TALK,
             "seed": seed,
@@ -71,7 +74,10 @@ class Arena(msgspec.Struct, frozen=True):
 
     def wanted(self, protocol: Protocol) -> tuple[str, ...]:
         """The properties that every run here must have."""
-        return tuple(dict.fromkeys((*protocol.declaration.promises, *ALWAYS, *self.also)))
+        promises = protocol.declaration.promises
+        if not self.settles:  # some wait for the dead, for good
+            promises = tuple(name for name in promises if name not in LIVE)
+        return tuple(dict.fromkeys((*promises, *ALWAYS, *self.also)))
 
 
 class OnlyListens(msgspec.Struct, frozen=True):
@@ -87,7 +93,8 @@ class OnlyListens(msgspec.Struct, frozen=True):
 
 
 class Rejoin(msgspec.Struct, frozen=True):
-    """A process that has left comes back, and speaks; one that is still a member does nothing."""
+    """A process that has left comes back, and speaks; one that was not let in, or is still a
+    member, does nothing."""
 
     process: int
     group: int
@@ -96,9 +103,11 @@ class Rejoin(msgspec.Struct, frozen=True):
     def apply(self, simulation: Simulation) -> None:
         """Close the group there, open it again, and ask the leader."""
         seat = simulation.seats[self.process][self.group]
-        if seat.in_view:
+        machine = simulation.machines[self.process]
+        assert isinstance(machine, Stack)
+        if seat.in_view or machine.view(self.group) is None:
             return
-        simulation.machines[self.process].close(self.group)
+        machine.close(self.group)
         simulation.timers.cancel(self.process, self.group)
         seat.opened = False
         simulation.open(self.process, self.group)
@@ -136,7 +145,53 @@ def _as_bytes(protocol: Protocol, rng: Random) -> Fields:
 
 
 def _overlapping(_: Protocol, rng: Random) -> Fields:
-    return {**rng.choice(NETWORKS), "groups": overlapping_groups(MEMBERS, 2, 3)}
+    return {**rng.choice(NETWORKS), **_shape(rng)}
+
+
+def _shape(rng: Random, **fields: Any) -> Fields:
+    """Groups that share members: a pair, a chain, a ring, or any."""
+    members = rng.randint(MEMBERS, MOST)
+    pair = overlapping_groups(members, 2, 3)
+    ring = overlapping_groups(members, members, 2)
+    anyhow = tuple(
+        GroupConfig(members=tuple(sorted(rng.sample(range(members), rng.randint(2, 4)))))
+        for _ in range(rng.randint(2, 4))
+    )
+    groups = rng.choice((pair, ring, ring[:-1], anyhow))
+    groups = tuple(msgspec.structs.replace(group, **fields) for group in groups)
+    return {"members": members, "groups": groups}
+
+
+def _overlapping_views(_: Protocol, rng: Random) -> Fields:
+    """One crashes, one joins another group, one leaves one: while all groups talk."""
+    shape = _shape(rng, led=True, leader=rng.choice((0, MOST)))
+    groups, members = shape["groups"], shape["members"]
+    leader = groups[0].leader
+    faults: list[Crash | Join | Leave] = []
+    victim = rng.randrange(1, members)
+    if rng.random() < 0.7:
+        faults.append(Crash(victim, at_ms=rng.uniform(1, 12), lose=0.5))
+    for g, group in enumerate(groups, start=1):
+        outside = [p for p in range(members) if p not in group.members and p != victim]
+        if outside and rng.random() < 0.5:
+            faults.append(Join(rng.choice(outside), g, at_ms=rng.uniform(1, 12)))
+        elif rng.random() < 0.3:
+            faults.append(Leave(rng.choice(group.members), g, at_ms=rng.uniform(1, 12)))
+    return {
+        **rng.choice(NETWORKS),
+        **shape,
+        "members": max(members, leader + 1),
+        "faults": tuple(faults),
+        "detect_ms": rng.uniform(1, 50),
+    }
+
+
+def _crash(_: Protocol, rng: Random) -> Fields:
+    """Nobody is told: what the dead said may reach only some, and who needs them waits."""
+    shape = _shape(rng)
+    dead = rng.sample(range(shape["members"]), rng.randint(1, 2))
+    faults = tuple(Crash(p, at_ms=rng.uniform(1, 12), lose=0.5) for p in dead)
+    return {**rng.choice(NETWORKS), **shape, "faults": faults, "quiet_ms": 3000.0}
 
 
 def _slow_readers(_: Protocol, rng: Random) -> Fields:
@@ -220,7 +275,14 @@ ARENAS: dict[str, Arena] = {
         Arena("N1", "packets are doubled and overtake each other", _reordering),
         Arena("N2", "packets of a pair stay in order", _orderly),
         Arena("wire", "every packet becomes bytes and is read back", _as_bytes),
-        Arena("overlapping", "two groups share two members", _overlapping),
+        Arena("overlapping", "groups share members", _overlapping),
+        Arena("crash", "one or two die, and no view changes", _crash, settles=False),
+        Arena(
+            "overlapping_views",
+            "groups share members; one crashes, some join and leave",
+            _overlapping_views,
+            AFTER_A_VIEW_CHANGE,
+        ),
         Arena("slow_readers", "small windows, applications take their time", _slow_readers),
         Arena("partition", "one member is cut off for a while", _partition),
         Arena("crash_and_join", "one crashes, one joins", _crash_and_join, AFTER_A_VIEW_CHANGE),
