@@ -8,6 +8,7 @@ from ordercast.protocols.basic import Basic
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.global_fifo import GlobalFifo
+from ordercast.protocols.nak import NakMulticast
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
@@ -18,6 +19,7 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
     for protocol in (
         Basic,
         Reliable,
+        NakMulticast,
         Fifo,
         GlobalFifo,
         CausalVector,
