@@ -163,25 +163,26 @@ def _shape(rng: Random, **fields: Any) -> Fields:
 
 
 def _overlapping_views(_: Protocol, rng: Random) -> Fields:
-    """One crashes, one joins another group, one leaves one: while all groups talk."""
+    # The one that leaves only listens, as in the arena "rejoin".
     shape = _shape(rng, led=True, leader=rng.choice((0, MOST)))
     groups, members = shape["groups"], shape["members"]
-    leader = groups[0].leader
-    faults: list[Crash | Join | Leave] = []
-    victim = rng.randrange(1, members)
+    victim, leaver = rng.sample(range(1, members), 2)
+    faults: list[Crash | Join | Leave | OnlyListens] = [OnlyListens(leaver)]
     if rng.random() < 0.7:
         faults.append(Crash(victim, at_ms=rng.uniform(1, 12), lose=0.5))
     for g, group in enumerate(groups, start=1):
         outside = [p for p in range(members) if p not in group.members and p != victim]
-        if outside and rng.random() < 0.5:
+        if leaver in group.members and rng.random() < 0.5:
+            faults.append(Leave(leaver, g, at_ms=rng.uniform(1, 12)))
+        elif outside and rng.random() < 0.5:
             faults.append(Join(rng.choice(outside), g, at_ms=rng.uniform(1, 12)))
-        elif rng.random() < 0.3:
-            faults.append(Leave(rng.choice(group.members), g, at_ms=rng.uniform(1, 12)))
+    speakers = {p for group in groups for p in group.members if p != leaver} or {leaver}
     return {
         **rng.choice(NETWORKS),
         **shape,
-        "members": max(members, leader + 1),
+        "members": max(members, groups[0].leader + 1),
         "faults": tuple(faults),
+        "workload": Workload(senders=tuple(sorted(speakers)), reply=0.8, depth=4),
         "detect_ms": rng.uniform(1, 50),
     }
 

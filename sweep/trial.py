@@ -8,7 +8,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
 from ordercast.trace.oracle import judge
 from ordercast.trace.schema import Judgement
-from sweep.arenas import ARENAS
+from sweep.arenas import ARENAS, Arena
 
 IN_EVERY_RUN = ("no exception", "comes to rest", "nobody is blamed")  # beside the properties
 
@@ -37,21 +37,22 @@ def failures(protocol: str, arena: str, seed: int) -> list[Failure]:
     machine = PROTOCOLS[protocol]
     try:
         outcome = simulate(ARENAS[arena].config(machine, seed))
-        found = complaints(outcome, ARENAS[arena].wanted(machine))
+        found = complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(machine))
     except Exception as error:  # a machine's assertion is a finding like any other
         found = [("no exception", f"{type(error).__name__}: {error}")]
     return [Failure(protocol, arena, seed, name, sentence) for name, sentence in found]
 
 
-def complaints(outcome: Outcome, wanted: tuple[str, ...]) -> list[tuple[str, str]]:
+def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> list[tuple[str, str]]:
     """(property, sentence) for all that is not as it should be."""
     found = []
-    if not outcome.quiescent:
+    if not outcome.quiescent and arena.settles:
         found.append(("comes to rest", f"the run did not come to rest: {outcome.ended}"))
     for process, peer, reason in outcome.first_faults[:1]:
         found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
     judged = judge(outcome.events())
-    bad = [name for name in wanted if judged[name].verdict in ("violated", "inconclusive")]
+    wrong = ("violated", "inconclusive") if arena.settles else ("violated",)
+    bad = [name for name in wanted if judged[name].verdict in wrong]
     return found + [(name, why(judged[name])) for name in bad]
 
 

@@ -25,7 +25,7 @@ def faulty_fifo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_faulty_machine_is_found_in_an_arena() -> None:
     outcome = simulate(ARENAS["N1"].config(AcceptsAnyLaterNumber, seed=1))
-    names = {name for name, _ in complaints(outcome, ("fifo.group", "wellformed"))}
+    names = {name for name, _ in complaints(outcome, ARENAS["N0"], ("fifo.group", "wellformed"))}
     assert names == {"fifo.group"}
 
 

@@ -65,7 +65,6 @@ class LedMembership(PlainState):
     def begin(self, view: View) -> None:
         """A view is given from outside: a static list, or the leader's empty view 0."""
         self.views[view.group] = view
-        self.blocked = False
 
     def forget_group(self, g: GroupId) -> None:
         """The group was closed here."""

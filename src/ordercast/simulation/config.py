@@ -72,6 +72,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         for g, group in self.group_list():
             self.protocol_of(group)
             _check_group(g, group, self.members)
+        self._check_leaders()
         for p in self.workload.senders or ():
             _check_process("workload.senders", p, self.members)
         for fault in self.faults:
@@ -109,6 +110,22 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
                 found[fault.process].append(fault.group)
         return {p: tuple(groups) for p, groups in found.items()}
 
+    def _check_leaders(self) -> None:
+        """Groups that may have to change views together need one leader."""
+        leaders: dict[str, tuple[GroupId, ProcessId]] = {}
+        for g, group in self.group_list():
+            declared = self.protocol_of(group).declaration
+            if not group.led or declared.scope == "group":
+                continue
+            leader = group.members[0] if group.leader is None else group.leader
+            other, first = leaders.setdefault(declared.name, (g, leader))
+            if leader != first:
+                raise ConfigError(
+                    f"group {g} is led by process {leader}, group {other} by process {first}: "
+                    f"views of {declared.name!r} change in all its groups together; "
+                    "give the groups the same leader"
+                )
+
     def _check_fault(self, fault: Fault) -> None:
         if fault.at_ms < 0:
             raise ValueError(f"{fault}: at_ms={fault.at_ms} must not be negative")
@@ -130,7 +147,12 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overlapping_groups(
-    members: int, groups: int, size: int, *, led: bool = False
+    members: int,
+    groups: int,
+    size: int,
+    *,
+    led: bool = False,
+    leader: ProcessId | None = None,
 ) -> tuple[GroupConfig, ...]:
     """`groups` groups of `size` neighbours each, spread round a ring of processes."""
     if not 1 <= size <= members:
@@ -139,7 +161,9 @@ def overlapping_groups(
         raise ValueError(f"groups={groups} must be at least 1")
     firsts = [g * members // groups for g in range(groups)]
     return tuple(
-        GroupConfig(members=tuple((first + i) % members for i in range(size)), led=led)
+        GroupConfig(
+            members=tuple((first + i) % members for i in range(size)), led=led, leader=leader
+        )
         for first in firsts
     )
 

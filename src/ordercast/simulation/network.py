@@ -104,14 +104,21 @@ class Medium:
         self.side = None
 
     def forget_sender(self, p: ProcessId, probability: float) -> None:
-        """Lose each packet of p that is under way with this probability."""
-        for tick, bucket in self.packets.items():
-            kept = [
-                arrival
-                for arrival in bucket
-                if arrival[1][0].src != p or self.rng.random() >= probability
-            ]
-            self.lost += len(bucket) - len(kept)
+        """Lose each packet of p that is under way with this probability.
+
+        With `fifo` nothing arrives behind a lost one, as on a connection that breaks.
+        """
+        broken: set[ProcessId] = set()  # receivers that get nothing more from p
+        for tick in sorted(self.packets):
+            kept = []
+            for arrival in self.packets[tick]:
+                receiver, batch = arrival
+                if batch[0].src == p and (receiver in broken or self.rng.random() < probability):
+                    self.lost += 1
+                    if self.model.fifo:
+                        broken.add(receiver)
+                else:
+                    kept.append(arrival)
             self.packets[tick] = kept
 
     def _draw(self, count: int) -> list[int]:

@@ -189,9 +189,11 @@ class Stack(PlainState):
     def _cut(self, cut: Cut) -> None:
         """Views given from outside, with what settles the old ones."""
         g = cut.views[0].group
-        for view in cut.views:
-            if view.group in self.memberships:
-                self.memberships[view.group].begin(view)
+        membership = self.memberships.get(g)
+        if membership is not None:
+            membership.blocked = False
+            for view in cut.views:
+                membership.begin(view)
         self.protocols[g].handle(cut)
 
     def _receive(self, packet: Receive) -> None:
