@@ -12,6 +12,7 @@ from ordercast import __version__
 from ordercast.cli.chat import chat
 from ordercast.cli.demo import demo
 from ordercast.cli.exits import OUR_MISTAKE, console
+from ordercast.cli.explore import explore
 from ordercast.cli.protocols import protocols
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (demo, chat, simulate, verify, protocols, status):
+for command in (demo, chat, simulate, explore, verify, protocols, status):
     app.command()(command)
 
 

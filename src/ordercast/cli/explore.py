@@ -1,0 +1,199 @@
+"""`ordercast explore`: everything that can happen to a few processes and a few messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from ordercast.cli.exits import (
+    INCONCLUSIVE,
+    VIOLATED,
+    console,
+    errors_as_exits,
+    escape,
+    progress,
+)
+from ordercast.exploration import (
+    DEFAULT_LIMIT,
+    EXPLORABLE,
+    Exploration,
+    Scenario,
+    Schedule,
+    default_scripts,
+    groups_in_words,
+    one_group,
+    replay,
+    two_overlapping_groups,
+)
+from ordercast.exploration import (
+    explore as explore_scenario,
+)
+from ordercast.exploration.scenario import Members
+
+SCRIPTS = ("free", "replies", "burst")
+
+
+def explore(
+    protocol: str | None = typer.Option(None, help=f"One of {', '.join(EXPLORABLE)}."),
+    processes: int = typer.Option(3, help="Processes, all in one group unless told otherwise."),
+    messages: int = typer.Option(3, help="Messages in all."),
+    script: list[str] = typer.Option(
+        list(SCRIPTS), help="How they are said: free, replies or burst; may be repeated."
+    ),
+    group: list[str] = typer.Option([], help="Members, as 0,1,2; repeat it for several groups."),
+    overlap: bool = typer.Option(False, "--overlap", help="Two groups that overlap."),
+    crash: bool = typer.Option(False, "--crash", help="One process may crash at any moment."),
+    loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
+    duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
+    rounds: int | None = typer.Option(
+        None, help="Rounds of timers without progress until it counts as blocked: 4, crash: 1."
+    ),
+    limit: int = typer.Option(DEFAULT_LIMIT, help="States, for each script."),
+    prune: bool = typer.Option(True, help="Skip orders of steps that lead to the same states."),
+    out: Path | None = typer.Option(None, help="Write the schedule of a violation to FILE.json."),
+    replay: Path | None = typer.Option(None, help="Show the schedule of FILE.json step by step."),
+    as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
+) -> None:
+    """Try every order in which packets can arrive, and judge every outcome."""
+    with errors_as_exits():
+        if replay is not None:
+            raise typer.Exit(_replay(replay, as_json=as_json))
+        if protocol is None:
+            raise ValueError(f"say --protocol, one of {', '.join(EXPLORABLE)}, or --replay FILE")
+        groups = _groups(group, processes, overlap=overlap)
+        spoken = _scripts(script, groups, messages)
+        found: dict[str, Exploration] = {}
+        for name, sayings in spoken.items():
+            scenario = Scenario(
+                protocol=_protocol(protocol),
+                processes=processes,
+                groups=groups,
+                script=sayings,
+                losses=loss,
+                duplicates=duplicates,
+                crash=crash,
+                rounds=(1 if crash else 4) if rounds is None else rounds,
+            )
+            with progress.status(f"exploring {protocol}, script {name}"):
+                found[name] = explore_scenario(scenario, limit=limit, prune=prune)
+            if found[name].schedule is not None:
+                break
+        _write(out, found)
+    if as_json:
+        figures = {name: _figures(one) for name, one in found.items()}
+        print(msgspec.json.format(msgspec.json.encode(figures)).decode())
+    else:
+        _show(f"{protocol}, {groups_in_words(groups)}", found, out)
+    raise typer.Exit(_exit_code(found))
+
+
+# -- what is asked for ----------------------------------------------------------------------------
+
+
+def _protocol(name: str) -> Any:
+    if name not in EXPLORABLE:
+        raise ValueError(f"unknown protocol {name!r}; built are {', '.join(EXPLORABLE)}")
+    return EXPLORABLE[name]
+
+
+def _groups(lists: list[str], processes: int, *, overlap: bool) -> tuple[Members, ...]:
+    if lists and overlap:
+        raise ValueError("--group lists the groups, and --overlap chooses them: give one of both")
+    if overlap:
+        return two_overlapping_groups(processes)
+    return tuple(map(_members, lists)) if lists else one_group(processes)
+
+
+def _members(text: str) -> Members:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--group {text!r}: members are numbers with commas, as 0,1,2") from None
+
+
+def _scripts(names: list[str], groups: tuple[Members, ...], messages: int) -> dict[str, Any]:
+    made = default_scripts(groups, messages)
+    for name in names:
+        if name not in made:
+            raise ValueError(f"unknown script {name!r}; there are {', '.join(made)}")
+    return {name: made[name] for name in names}
+
+
+# -- what came out --------------------------------------------------------------------------------
+
+
+def _exit_code(found: dict[str, Exploration]) -> int:
+    if any(one.schedule is not None for one in found.values()):
+        return VIOLATED
+    return 0 if all(one.complete for one in found.values()) else INCONCLUSIVE
+
+
+def _result(one: Exploration) -> str:
+    if one.violated:
+        return f"violated: {', '.join(one.violated)}"
+    return "complete" if one.complete else f"stopped at {one.states} states"
+
+
+def _figures(one: Exploration) -> dict[str, object]:
+    return {
+        "result": _result(one),
+        "complete": one.complete,
+        "states": one.states,
+        "transitions": one.transitions,
+        "outcomes": len(one.outcomes),
+        "schedule": one.schedule,
+    }
+
+
+def _show(title: str, found: dict[str, Exploration], out: Path | None) -> None:
+    table = Table(title=escape(title), title_justify="left")
+    for column in ("script", "result", "states", "transitions", "outcomes"):
+        table.add_column(column)
+    for name, one in found.items():
+        counts = (one.states, one.transitions, len(one.outcomes))
+        table.add_row(name, _result(one), *map(str, counts))
+    console.print(table)
+    for one in found.values():
+        if one.schedule is not None:
+            _show_schedule(one.schedule)
+            if out is not None:
+                _say(f"see it again: ordercast explore --replay {out}")
+
+
+def _show_schedule(schedule: Schedule) -> None:
+    _say(f"{schedule.property}: {schedule.sentence}")
+    for number, step in enumerate(schedule.steps, start=1):
+        _say(f"  {number:3}  {step}")
+
+
+def _write(out: Path | None, found: dict[str, Exploration]) -> None:
+    for one in found.values():
+        if out is not None and one.schedule is not None:
+            one.schedule.write(out)
+
+
+def _replay(path: Path, *, as_json: bool) -> int:
+    schedule = Schedule.read(path)
+    shown = list(replay(schedule.scenario(_protocol(schedule.protocol)), schedule.steps))
+    broken = next((step.violation for step in shown if step.violation is not None), None)
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(shown)).decode())
+        return 0 if broken is None else VIOLATED
+    _say(f"{schedule.protocol}, {groups_in_words(schedule.groups)}")
+    for number, step in enumerate(shown, start=1):
+        _say(f"  {number:3}  {step.line}")
+        for more in (*step.logged, *step.held_back):
+            _say(f"         {more}")
+    if broken is None:
+        _say("Every promise is kept: this schedule no longer shows anything.")
+        return 0
+    _say(f"{broken.property}: {broken.sentence}")
+    return VIOLATED
+
+
+def _say(text: str) -> None:
+    console.print(escape(text), highlight=False, soft_wrap=True)
