@@ -4,8 +4,8 @@ Source      001 (Coulouris et al.), slides "Causal Ordering (2)", "(3)" and "Ove
             004 (Causal Blocks), 5.2 and figure 3, which cite CBCAST [BSS91].
 Guarantees  causal order across all groups of a domain (so FIFO too), open groups as well.
 Needs       reliable links, any order, duplicates allowed (N1).
-Costs       n - 1 packets; two integers and three per entry that changed, at most all members of
-            all groups that hang together.
+Costs       n - 1 packets; two integers and three per entry that is news: at most all members of all
+            groups that hang together, in one group as many as there are concurrent messages.
 
     CO-multicast(g, m) by pi      VV[g][i] := VV[g][i] + 1;  B-multicast(g, <m, VV>)
     B-deliver(<m, VVj>) from pj   hold back <m, VVj>;  wait until VVj[g][j] = VV[g][j] + 1
@@ -27,13 +27,15 @@ Departures from the source
       of a sender in a group one after the other, so at the one before it found all older entries
       satisfied or took their maximum, and VV never falls. VVj[g][j] is the frame's number, which
       stands apart.                                                            (test_cbcast_D3_...)
-  D4  A repeat, delivered or held back already, is dropped.                    (test_cbcast_D4_...)
-  D5  All vectors restart at 0 together, and what was learned of the groups of others is dropped,
+  D4  Nor does it carry what a frame says that was delivered to its sender in the same group
+      since: all who get the one get the other, and this one waits for that.   (test_cbcast_D4_...)
+  D5  A repeat, delivered or held back already, is dropped.                    (test_cbcast_D5_...)
+  D6  All vectors restart at 0 together, and what was learned of the groups of others is dropped,
       when the views of all groups that hang together change. So a joiner has missed no entry, and a
-      group of others never turns into an own one between two frames.          (test_cbcast_D5_...)
-  D6  A crash may leave a message without one that it depends on. If that is of the same group, all
+      group of others never turns into an own one between two frames.          (test_cbcast_D6_...)
+  D7  A crash may leave a message without one that it depends on. If that is of the same group, all
       survivors of the group miss it, and drop both. If it is of another group, some survivor may
-      have delivered the message already: all deliver it.                      (test_cbcast_D6_...)
+      have delivered the message already: all deliver it.                      (test_cbcast_D7_...)
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Cbcast(DomainProtocol):
         order="causal",
         scope="domain",
         network="N1",
-        header="2 + 3 per changed entry",
+        header="2 + 3 per news",
         packets="n-1",
         exact=True,
         silence="nothing",
@@ -119,7 +121,7 @@ class Cbcast(DomainProtocol):
         waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
         for _, (h, frame, _at) in waiting:
             if h != g:
-                self.hold_back(h, frame, 0)
+                self.hold_back([(h, frame, 0)])
 
     # CO-multicast(g, m) by pi
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -149,12 +151,16 @@ class Cbcast(DomainProtocol):
     @on(CausalData)
     def on_DATA(self, pj: ProcessId, g: GroupId, data: CausalData, m: bytes) -> None:
         self.learn_stable(g, pj, data.stable)
-        received = self.received[g][pj]
-        if data.n not in received:  # D4
-            at = self.check(data.changed)
-            received.add(data.n)
-            self.hold_back(g, Kept(pj, data.n, data.changed, m), at)
-            self.keep_promise(g, pj)
+        n, changed = data.n, data.changed
+        at = self.check(changed) if changed else 0
+        if not self.received[g][pj].add(n):  # D5
+            return
+        frame = Kept(pj, n, changed, m)
+        if at == len(changed) and n == self.VV[g][pj] + 1:
+            self.hold_back(self.co_deliver(g, frame))
+        else:
+            self.hold_back([(g, frame, at)])
+        self.keep_promise(g, pj)
 
     def check(self, changed: tuple[int, ...]) -> int:
         """Up to where all entries are satisfied: the end, or 0. A PeerError if one cannot be."""
@@ -162,10 +168,12 @@ class Cbcast(DomainProtocol):
             raise PeerError(f"{len(changed)} integers are no list of entries")
         VV, satisfied = self.VV, True
         for h, k, number in entries(changed):
-            V = VV.get(h)
-            if V is None or k not in V:
+            try:
+                ahead = number > VV[h][k]
+            except KeyError:
                 self.meet(h, k)
-            elif number > V[k] and h in self.stability:
+                continue
+            if ahead and h in self.stability:
                 satisfied = False
                 self.check_number(h, k, number)
         return len(changed) if satisfied else 0
@@ -186,16 +194,14 @@ class Cbcast(DomainProtocol):
         if h in self.member_of and number > self.mark(h, k) + self.options.max_held:
             raise PeerError(f"frame {number} of {k} is named, far above {self.mark(h, k)}")
 
-    def hold_back(self, g: GroupId, frame: Kept, at: int) -> None:
+    def hold_back(self, ready: list[Held]) -> None:
         """hold back <m, VVj>; wait until it may be delivered; CO-deliver(m)"""
-        ready: list[Held] = [(g, frame, at)]
         for g, frame, at in ready:  # grows while delivering one frame releases others
             awaited, at = self.awaited(g, frame, at)
-            if awaited is not None:
+            if awaited is None:
+                ready += self.co_deliver(g, frame)
+            else:
                 self.held.hold(awaited, (g, frame, at))
-                continue
-            self.co_deliver(g, frame)
-            ready += self.held.release((g, frame.origin, frame.n))
 
     def awaited(self, g: GroupId, frame: Kept, at: int) -> tuple[Entry | None, int]:
         """What <m, VVj> waits for first, and up to where its entries are satisfied.
@@ -205,21 +211,27 @@ class Cbcast(DomainProtocol):
         if frame.n != self.VV[g][frame.origin] + 1:
             return (g, frame.origin, frame.n - 1), at
         stamp = frame.stamp
-        while at < len(stamp):
-            h, k, number = stamp[at : at + 3]
-            if h in self.member_of and number > self.VV[h][k]:
+        for at in range(at, len(stamp), 3):
+            h, k, number = stamp[at], stamp[at + 1], stamp[at + 2]
+            if number > self.VV[h][k] and h in self.member_of:
                 return (h, k, number), at
-            at += 3
         return None, at
 
     # CO-deliver(m);  VV[g][j] := VV[g][j] + 1;  VV[h] := max(VV[h], VVj[h])
-    def co_deliver(self, g: GroupId, frame: Kept) -> None:
-        self.deliver(g, frame.origin, frame.n, frame.payload, frame.stamp)
-        self.set_entry(g, frame.origin, frame.n)
-        if self.foreign or len(self.stability) > len(self.member_of):
+    def co_deliver(self, g: GroupId, frame: Kept) -> list[Held]:
+        """Returns what waited for it."""
+        j, n, VV = frame.origin, frame.n, self.VV
+        self.deliver(g, j, n, frame.payload, frame.stamp)
+        self.set_entry(g, j, n)
+        if frame.stamp:
+            news = self.news[g]
             for h, k, number in entries(frame.stamp):
-                if h not in self.member_of and number > self.VV[h][k]:
+                known = VV[h][k]
+                if number > known:  # only of a group of others: it was not waited for
                     self.set_entry(h, k, number)
+                if number >= known:
+                    news.discard((h, k))  # D4
+        return self.held.release((g, j, n))
 
     # -- the cut ----------------------------------------------------------------------------------
 
@@ -229,15 +241,15 @@ class Cbcast(DomainProtocol):
         for g in last:
             for frame in unions.get(g, ()):
                 if self.VV[g][frame.origin] < frame.n <= last[g][frame.origin]:
-                    self.hold_back(g, self.without_lost(frame, last), 0)
-        self.VV.clear()  # D5
+                    self.hold_back([(g, self.without_lost(frame, last), 0)])
+        self.VV.clear()  # D6
         self.news.clear()
         self.received.clear()
         self.foreign = 0
         self.held = HoldBackQueue(self.options.max_held)
 
     def last_frames(self, g: GroupId, union: Sequence[Kept]) -> dict[ProcessId, int]:
-        """D6: of each sender in g, the last frame that all survivors of g can deliver."""
+        """D7: of each sender in g, the last frame that all survivors of g can deliver."""
         last = dict(self.VV[g])
         for frame in union:  # by sender, then number
             if frame.n == last[frame.origin] + 1:
@@ -256,7 +268,7 @@ class Cbcast(DomainProtocol):
         )
 
     def without_lost(self, frame: Kept, last: Vectors) -> Kept:
-        """D6: what was lost in another group is not waited for."""
+        """D7: what was lost in another group is not waited for."""
         stamp: list[int] = []
         for h, k, number in entries(frame.stamp):
             if h in last:
