@@ -324,20 +324,29 @@ class SequencedMember(OrderingProtocol):
         )
 
     def held_back(self) -> list[Waiting]:
-        """Numbered frames behind a gap."""
-        (g,) = self.views
-        absent = tuple(self.missing(g))
-        return [
-            Waiting(g, e.origin, e.n, tuple(a for a in absent if a.number < N), e.payload)
-            for N, e in sorted(self.arrived.items())
-            if e.view is None
-        ]
+        """Numbered frames behind a gap, and our own that have no number yet."""
+        return [waiting for g in self.views for waiting in (*self._behind(g), *self._asked(g))]
 
-    def missing(self, g: GroupId) -> Iterator[Awaited]:
-        """The numbers that are known to be given and have not come."""
-        for N in range(self.R + 1, self.top + 1):
-            if N not in self.arrived:
-                yield Awaited("number", g, self.leader, N)
+    def _behind(self, g: GroupId) -> Iterator[Waiting]:
+        gaps = self.gaps(g)
+        for N, e in sorted(self.arrived.items()):
+            if e.view is None:
+                awaits = tuple(gap for place, gap in gaps.items() if place < N)
+                yield Waiting(g, e.origin, e.n, awaits, e.payload)
+
+    def _asked(self, g: GroupId) -> Iterator[Waiting]:
+        behind = {e.n for e in self.arrived.values() if e.origin == self.me}
+        for n, m in self.requests.items():
+            if n not in behind:
+                yield Waiting(g, self.me, n, (Awaited("order", g, self.leader, n),), m)
+
+    def gaps(self, g: GroupId) -> dict[int, Awaited]:
+        """What is missing at each number that is known to be given and cannot be delivered."""
+        return {
+            N: Awaited("number", g, self.leader, N)
+            for N in range(self.R + 1, self.top + 1)
+            if N not in self.arrived
+        }
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""

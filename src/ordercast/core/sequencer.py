@@ -8,12 +8,14 @@ One process, the leader of the view, numbers what the group sends; it may be a m
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequenced import Accept, Delivered, Fetch, SequencedMember, Status
+from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
@@ -181,6 +183,21 @@ class SequencedProtocol(SequencedMember):
         super().gone_for_good(p)
         if self.book is not None:
             self.book.forget(p)
+
+    def held_back(self) -> list[Waiting]:
+        """At the sequencer also the frames that overtook their predecessors."""
+        held = super().held_back()
+        if self.book is not None:
+            held += (waiting for g in self.views for waiting in self._ahead(g, self.book))
+        return held
+
+    def _ahead(self, g: GroupId, book: Numbering) -> Iterator[Waiting]:
+        for origin, ahead in book.ahead.items():
+            last = book.last.get(origin, 0)
+            for n, m in sorted(ahead.items()):
+                lacking = (k for k in range(last + 1, n) if k not in ahead)
+                awaits = tuple(Awaited("frame", g, origin, k) for k in lacking)
+                yield Waiting(g, origin, n, awaits, m)
 
     def _begin_era(self, view: View) -> None:
         leads = self.me == view.leader

@@ -20,6 +20,8 @@ Departures from the source
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from ordercast.core.declaration import Declaration
@@ -28,6 +30,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequencer import SequencedProtocol
+from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
 
@@ -130,3 +133,27 @@ class SequencerBB(SequencedProtocol):
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
         self.b_multicast(g, Order(N, entry.origin, entry.n, self.book.stable))
+
+    def held_back(self) -> list[Waiting]:
+        """Also orders without a body, and bodies without an order."""
+        lone = [w for g in self.views for w in (*self._bodiless(g), *self._unordered(g))]
+        return super().held_back() + lone
+
+    def _bodiless(self, g: GroupId) -> Iterator[Waiting]:
+        gaps = self.gaps(g)
+        for order in self.bodiless.values():
+            if order.N in gaps:
+                awaits = tuple(gap for N, gap in gaps.items() if N <= order.N)
+                yield Waiting(g, order.origin, order.n, awaits, b"")
+
+    def _unordered(self, g: GroupId) -> Iterator[Waiting]:
+        for (p, n), m in self.bodies.items():
+            if n > self.done.get(p, 0) and p in self.views[g].peers:
+                yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
+
+    def gaps(self, g: GroupId) -> dict[int, Awaited]:
+        """Where the order is here, its body is missing."""
+        bodies = {
+            order.N: Awaited("body", g, order.origin, order.n) for order in self.bodiless.values()
+        }
+        return {N: bodies.get(N, gap) for N, gap in super().gaps(g).items()}

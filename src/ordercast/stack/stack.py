@@ -11,7 +11,7 @@ All parts write into one `Output`, so nothing is copied from layer to layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import msgspec
@@ -22,6 +22,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState
+from ordercast.core.waiting import NOBODY, Awaited, Waiting
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
@@ -137,6 +138,36 @@ class Stack(PlainState):
         """Members whose reports are missing in the flush of g led here; empty where none runs."""
         membership = self.memberships.get(g)
         return () if membership is None else membership.waits_for(g)
+
+    def held_back(self, g: GroupId | None = None) -> list[Waiting]:
+        """Every frame that waits here (of group g), and what it waits for. Only to explain."""
+        # A machine of several groups is listed under each of them.
+        machines = {id(machine): machine for machine in self.protocols.values() if machine.views}
+        held = [waiting for machine in machines.values() for waiting in machine.held_back()]
+        held += self._held_for_a_view()
+        held += self._held_by_links()
+        return [waiting for waiting in held if g is None or waiting.group == g]
+
+    def _held_for_a_view(self) -> Iterator[Waiting]:
+        """Packets that overtook a view, and what is said here while one changes."""
+        for g, protocol in self.protocols.items():
+            view = protocol.views.get(g)
+            following = (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
+            for packet in protocol.early.get(g, ()):
+                if packet.payload:
+                    yield Waiting(g, packet.src, 0, following, packet.payload)
+            membership = self.memberships.get(g)
+            for said in () if membership is None else membership.queued:
+                if said.group == g:
+                    yield Waiting(g, self.me, 0, following, said.payload)
+
+    def _held_by_links(self) -> Iterator[Waiting]:
+        for p, link in self.links.items():
+            for s, packet in sorted(link.ahead.items()):
+                if packet.payload:
+                    lacking = (k for k in range(link.r + 1, s) if k not in link.ahead)
+                    awaits = tuple(Awaited("packet", packet.group, p, k) for k in lacking)
+                    yield Waiting(packet.group, p, 0, awaits, packet.payload)
 
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""

@@ -1,0 +1,110 @@
+"""Why is it held back? What the two sequencer protocols answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from machines import Bench, G, bench
+from ordercast.core.events import Change
+from ordercast.core.sequencer import SequencedProtocol
+from ordercast.core.waiting import Awaited, Waiting
+from ordercast.protocols.sequencer_bb import Order, SequencerBB
+from ordercast.protocols.sequencer_pb import SequencerPB
+
+both = pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
+
+
+def held(b: Bench, p: int) -> list[Waiting]:
+    machine = b.machines[p]
+    assert isinstance(machine, SequencedProtocol)
+    return machine.held_back()
+
+
+def number(N: int) -> Awaited:
+    return Awaited("number", G, 1, N)
+
+
+def order(n: int) -> Awaited:
+    return Awaited("order", G, 1, n)
+
+
+@both
+def test_an_own_frame_waits_for_the_sequencer_to_number_it(protocol) -> None:
+    b = bench(protocol, 1, 2, 3)
+    b.say(2, "a")
+    assert held(b, 2) == [Waiting(G, 2, 1, (order(1),), b"a")]
+    b.carry()
+    assert held(b, 2) == []
+
+
+def test_a_frame_behind_a_gap_waits_for_every_number_that_is_missing() -> None:
+    b = bench(SequencerPB, 1, 2, 3)
+    b.say(1, "a", "b", "c")
+    b.bring(1, 3, text="c")
+    assert held(b, 3) == [Waiting(G, 1, 3, (number(1), number(2)), b"c")]
+    b.bring(1, 3, text="a")
+    assert held(b, 3) == [Waiting(G, 1, 3, (number(2),), b"c")]
+    b.bring(1, 3, text="b")
+    assert held(b, 3) == []
+
+
+def test_an_own_frame_behind_a_gap_waits_for_the_gap_and_not_for_a_number() -> None:
+    b = bench(SequencerPB, 1, 2, 3)
+    b.say(1, "a")
+    b.say(2, "b")
+    b.bring(2, 1)
+    b.bring(1, 2, text="b")
+    assert held(b, 2) == [Waiting(G, 2, 1, (number(1),), b"b")]
+
+
+@both
+def test_at_the_sequencer_a_frame_waits_for_its_predecessors(protocol) -> None:
+    b = bench(protocol, 1, 2, 3)
+    b.say(2, "a", "b", "c", "d")
+    b.bring(2, 1, text="b")
+    b.bring(2, 1, text="d")
+    first, third = Awaited("frame", G, 2, 1), Awaited("frame", G, 2, 3)
+    assert held(b, 1) == [
+        Waiting(G, 2, 2, (first,), b"b"),
+        Waiting(G, 2, 4, (first, third), b"d"),
+    ]
+
+
+def test_bb_a_body_waits_for_its_order() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "a")
+    b.bring(2, 3)
+    assert held(b, 3) == [Waiting(G, 2, 1, (order(1),), b"a")]
+
+
+def test_bb_an_order_waits_for_its_body() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "a")
+    b.bring(2, 1)
+    b.bring(1, 3, header=Order)
+    assert held(b, 3) == [Waiting(G, 2, 1, (Awaited("body", G, 2, 1),), b"")]
+    b.bring(2, 3)
+    assert held(b, 3) == []
+
+
+def test_bb_what_comes_after_an_order_without_its_body_waits_for_that_body() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "a", "b")
+    b.bring(2, 1)
+    b.bring(1, 3, header=Order)
+    b.bring(2, 3, text="b")
+    missing = Awaited("body", G, 2, 1)
+    assert sorted(held(b, 3)) == [
+        Waiting(G, 2, 1, (missing,), b""),
+        Waiting(G, 2, 2, (missing,), b"b"),
+    ]
+
+
+def test_bb_a_body_of_one_who_is_gone_waits_for_nothing() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "a")
+    b.bring(2, 3)
+    b.lose(2, 1)
+    b.step(1, Change(G, dead=(2,)))
+    b.bring(1, 3)
+    assert held(b, 3) == []
