@@ -12,6 +12,7 @@ from ordercast.protocols.nak import NakMulticast
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.uniform import Uniform
 from ordercast.protocols.vector import CausalVector
 
 PROTOCOLS: dict[str, type[OrderingProtocol]] = {
@@ -19,6 +20,7 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
     for protocol in (
         Basic,
         Reliable,
+        Uniform,
         NakMulticast,
         Fifo,
         GlobalFifo,

@@ -1,0 +1,149 @@
+"""Uniform reliable multicast, by a majority of holders.
+
+Source      001 (Coulouris et al.), slides "Reliable Multicast (1)" and "(2)", which stop short of
+            it; the majority rule is the usual completion.
+Guarantees  what *any* member delivers, even one that crashes at once, every correct member
+            delivers, as long as fewer than half of the members of a view crash. No order.
+Needs       reliable links, any order, duplicates allowed (N1).
+Costs       n(n - 1) packets and three integers in every header. Delivery takes two hops, at the
+            sender too.
+
+    U-multicast(g, m) by p       holders[m] := {p};  B-multicast(g, m)
+    B-deliver(m) at q from r     the first copy: holders[m] := {q};  B-multicast(g, m)
+                                 holders[m] := holders[m] + {r}
+    |holders[m]| > |view| / 2    U-deliver(m)
+
+Departures from the source
+  D1  The slides relay and then deliver. That is uniform only if packets survive the crash of the
+      process that sent them; a host that dies takes along what is in its buffers. Here nobody
+      delivers before a majority holds m, so some holder lives to relay it.   (test_uniform_D1_...)
+  D2  Only members of the view count, and numbers restart with each view. At a view change the
+      survivors deliver everything that any of them holds.                    (test_uniform_D2_...)
+  D3  msgReceived of the slides only grows. Here it is a mark per sender plus what came early, and
+      frames are kept only until they are stable.                             (test_uniform_D3_...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ordercast.core.acknowledged import AcknowledgedProtocol
+from ordercast.core.declaration import Declaration
+from ordercast.core.events import Kept, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import NumberSet
+from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.errors import PeerError
+
+
+class UniformData(msgspec.Struct, frozen=True, array_like=True):
+    """Frame n of `origin`, sent or relayed; all have delivered its frames up to `stable`."""
+
+    origin: ProcessId
+    n: int
+    stable: int
+
+
+class Uniform(AcknowledgedProtocol):
+    """U-multicast."""
+
+    declaration = Declaration(
+        name="uniform",
+        order="none",
+        scope="group",
+        network="N1",
+        header="3",
+        packets="n(n-1)",
+        exact=True,
+        silence="nothing",
+        source="001, Reliable Multicast (2)",
+        promises=(
+            "no_duplication", "no_creation", "membership", "validity", "agreement",
+            "agreement.uniform",
+        ),
+        crash="what a process delivers before it crashes, all survivors deliver, "
+        "as long as fewer than half of a view crash",
+    )  # fmt: skip
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.received: dict[ProcessId, NumberSet] = {}  # per origin
+        self.pending: dict[ProcessId, dict[int, Kept]] = {}  # received, not delivered, per origin
+        self.holders: dict[tuple[ProcessId, int], set[ProcessId]] = {}  # of what is pending
+        self.majority = 0  # so many members are more than half of the view
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
+        self.pending = {q: {} for q in view.senders}
+        self.holders = {}
+        self.majority = len(view.members) // 2 + 1
+
+    # U-multicast(g, m) by p
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        n = self.next_number(g)
+        self.b_multicast(g, UniformData(self.me, n, self.own_stable(g)), m)
+        self.received[self.me].add(n)
+        if g in self.member_of:
+            self.hold(g, Kept(self.me, n, (), m), self.me)
+        else:  # a guest keeps its frame, and holds nothing for the members
+            self.deliver(g, self.me, n, m)
+
+    # B-deliver(m) at q from r
+    @on(UniformData)
+    def on_DATA(self, r: ProcessId, g: GroupId, data: UniformData, m: bytes) -> None:
+        self.check_sender(g, r)
+        p, n = data.origin, data.n
+        if p not in self.received:
+            raise PeerError(f"a relay names process {p}, which is not in the view")
+        if len(self.pending[p]) >= self.options.max_held and n not in self.received[p]:
+            raise PeerError(f"more than {self.options.max_held} frames without a majority")
+        if self.received[p].add(n):
+            self.b_multicast(g, data, m)
+            self.hold(g, Kept(p, n, (), m), self.me)
+        if n in self.pending[p]:
+            self.hold(g, self.pending[p][n], r)
+        if r == p:
+            self.learn_stable(g, p, data.stable)
+
+    def hold(self, g: GroupId, frame: Kept, p: ProcessId) -> None:
+        """holders[m] := holders[m] + {p};  |holders[m]| > |view| / 2: U-deliver(m)"""
+        q, n = frame.origin, frame.n
+        self.pending[q][n] = frame
+        holders = self.holders.setdefault((q, n), set())
+        if p in self.views[g].members:  # D2
+            holders.add(p)
+        if len(holders) >= self.majority:  # D1
+            self._deliver_pending(g, frame)
+
+    def _deliver_pending(self, g: GroupId, frame: Kept) -> None:
+        self.pending[frame.origin].pop(frame.n, None)
+        self.holders.pop((frame.origin, frame.n), None)
+        self.deliver(g, frame.origin, frame.n, frame.payload)
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        waiting = (frame for frames in self.pending.values() for frame in frames.values())
+        return (*super().unstable(g), *waiting)
+
+    def mark(self, g: GroupId, q: ProcessId) -> int:
+        return self.received[q].mark
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        for frame in self.fitting(g, union):
+            q, n = frame.origin, frame.n
+            if self.received[q].add(n) or n in self.pending[q]:
+                self._deliver_pending(g, frame)
+
+    def held_back(self) -> list[Waiting]:
+        return [
+            Waiting(g, q, n, (Awaited("copies", g, NOBODY, self._copies_missing(q, n)),), f.payload)
+            for g in self.views
+            for q, frames in self.pending.items()
+            for n, f in sorted(frames.items())
+        ]
+
+    def _copies_missing(self, q: ProcessId, n: int) -> int:
+        return self.majority - len(self.holders[q, n])
