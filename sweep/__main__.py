@@ -18,6 +18,7 @@ from sweep.ledger import Ledger, load, save
 from sweep.trial import Failure, failures
 
 BLOCK = 20  # seeds that one task judges
+SEEDS = -(-10_000 // len(ARENAS))  # at least ten thousand runs of each protocol
 LEDGER = Path("out/sweep/ledger.json")
 
 Task = tuple[str, str, int, int]  # protocol, arena, first seed, seeds
@@ -27,7 +28,7 @@ console = Console(highlight=False)
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m sweep", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=300, help="per protocol and arena")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="per protocol and arena")
     parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
     parser.add_argument("--arena", nargs="+", choices=list(ARENAS), default=list(ARENAS))
     parser.add_argument("--seed", type=int, help="run only this seed and print the trace")
@@ -94,12 +95,10 @@ def sweep(ledger: Ledger, left: list[Task], jobs: int) -> None:
 
 def tell(ledger: Ledger, pairs: Iterable[tuple[str, str]]) -> None:
     """The counts, one line per protocol."""
-    runs: dict[str, int] = {}
-    for protocol, arena in pairs:
-        runs[protocol] = runs.get(protocol, 0) + ledger.done.get(f"{protocol}/{arena}", 0)
-    for protocol, count in runs.items():
+    for protocol in dict.fromkeys(protocol for protocol, _ in pairs):
         bad = {(f.arena, f.seed) for f in ledger.failures if f.protocol == protocol}
-        console.print(f"{protocol:14} {count:8,} runs judged, {len(bad)} failed")
+        runs, sources = ledger.runs(protocol), ledger.sources[protocol][:8]
+        console.print(f"{protocol:14} {runs:8,} runs judged, {len(bad)} failed (sources {sources})")
 
 
 def replay(protocol: str, arena: str, seed: int) -> list[Failure]:

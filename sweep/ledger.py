@@ -1,7 +1,7 @@
 """What a sweep has done so far, on disk: it goes on where it stopped.
 
-A ledger belongs to one state of the sources. If a file that decides a run has changed, the counts
-begin again.
+The counts of a protocol belong to one state of the sources: its own page, and all that decides a
+run of any protocol. If one of these files has changed, its counts begin again.
 """
 
 from __future__ import annotations
@@ -11,40 +11,48 @@ from pathlib import Path
 
 import msgspec
 
+from ordercast.protocols.registry import PROTOCOLS
 from sweep.trial import Failure
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = (
-    "core", "protocols", "reliability", "membership", "stack", "wire", "simulation", "trace",
-)  # fmt: skip
-SOURCES = (*(f"src/ordercast/{package}" for package in PACKAGES), "sweep")
+PACKAGES = ("core", "reliability", "membership", "stack", "wire", "simulation", "trace")
+SHARED = (*(f"src/ordercast/{package}" for package in PACKAGES), "sweep")
 
 
 class Ledger(msgspec.Struct):
     """Counts by "protocol/arena", and every failure."""
 
-    sources: str  # hash of the files that decide a run
+    sources: dict[str, str]  # per protocol: hash of the files that decide its runs
     done: dict[str, int] = {}  # seeds 0 to n - 1 are done
     failures: list[Failure] = []
 
+    def runs(self, protocol: str) -> int:
+        """Runs judged of this protocol, over all arenas."""
+        return sum(n for pair, n in self.done.items() if pair.split("/")[0] == protocol)
 
-def hash_of_sources() -> str:
-    """Changes when a Python file changes on which a run or its verdict depends."""
-    digest = blake2b(digest_size=16)
-    for folder in SOURCES:
+
+def hash_of_sources(protocol: str) -> str:
+    """Changes when a Python file changes on which its runs or their verdicts depend."""
+    page = ROOT / "src" / Path(*PROTOCOLS[protocol].__module__.split(".")).with_suffix(".py")
+    digest = blake2b(page.read_bytes() if page.exists() else b"", digest_size=16)
+    for folder in SHARED:
         for file in sorted((ROOT / folder).rglob("*.py")):
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 
 def load(path: Path) -> Ledger:
-    """The ledger at `path`, or a new one if there is none of these sources."""
-    sources = hash_of_sources()
-    if path.exists():
-        ledger = msgspec.json.decode(path.read_bytes(), type=Ledger)
-        if ledger.sources == sources:
-            return ledger
-    return Ledger(sources)
+    """The ledger at `path`, without the counts of protocols whose sources have changed since."""
+    now = {protocol: hash_of_sources(protocol) for protocol in PROTOCOLS}
+    if not path.exists():
+        return Ledger(now)
+    old = msgspec.json.decode(path.read_bytes(), type=Ledger)
+    same = {protocol for protocol, sources in now.items() if old.sources.get(protocol) == sources}
+    return Ledger(
+        now,
+        {pair: n for pair, n in old.done.items() if pair.split("/")[0] in same},
+        [failure for failure in old.failures if failure.protocol in same],
+    )
 
 
 def save(path: Path, ledger: Ledger) -> None:

@@ -50,7 +50,7 @@ def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> list[
         found.append(("comes to rest", f"the run did not come to rest: {outcome.ended}"))
     for process, peer, reason in outcome.first_faults[:1]:
         found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
-    judged = judge(outcome.events())
+    judged = judge(outcome.events(), only=wanted)
     wrong = ("violated", "inconclusive") if arena.settles else ("violated",)
     bad = [name for name in wanted if judged[name].verdict in wrong]
     return found + [(name, why(judged[name])) for name in bad]

@@ -53,14 +53,16 @@ def test_the_ledger_goes_on_under_the_same_sources_and_begins_again_under_others
     path = tmp_path / "out" / "ledger.json"
     first = load(path)
     assert first.done == {}
-    save(path, Ledger(first.sources, {"fifo/N1": 40}, [FAILURE]))
-    assert load(path) == Ledger(first.sources, {"fifo/N1": 40}, [FAILURE])
-    monkeypatch.setattr(ledgers, "hash_of_sources", lambda: "others")
-    assert load(path) == Ledger("others")
+    done = {"fifo/N1": 40, "vector/N1": 60}
+    save(path, Ledger(first.sources, done, [FAILURE]))
+    assert load(path) == Ledger(first.sources, done, [FAILURE])
+    others = dict(first.sources, fifo="others")
+    monkeypatch.setattr(ledgers, "hash_of_sources", others.get)
+    assert load(path) == Ledger(others, {"vector/N1": 60}, [])
 
 
 def test_only_seeds_that_are_not_done_are_left() -> None:
-    ledger = Ledger("", {"fifo/N1": 30})
+    ledger = Ledger({}, {"fifo/N1": 30})
     left = command.tasks(ledger, [("fifo", "N1"), ("vector", "N2")], 50)
     assert left == [("vector", "N2", 0, 20), ("vector", "N2", 20, 20), ("fifo", "N1", 30, 20),
                     ("vector", "N2", 40, 10)]  # fmt: skip

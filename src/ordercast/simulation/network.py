@@ -18,7 +18,8 @@ from ordercast.core.output import Transmit
 from ordercast.simulation.agenda import Arrival, Lane
 from ordercast.simulation.delays import Delay, Uniform
 
-BLOCK = 8192  # fates drawn at once
+FIRST_BLOCK = 256  # fates drawn at once, at the start ...
+MOST_AT_ONCE = 8192  # ... and in a long run
 
 
 class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +61,7 @@ class Medium:
         self.rng = rng
         self.fates: list[int] = []
         self.next_fate = 0
+        self.block = FIRST_BLOCK
         self.orderly = not (model.loss or model.duplicate or model.fifo)
         # the tick of the last arrival, by sender and receiver; kept only for fifo
         self.last_arrival: list[list[int]] = (
@@ -125,8 +127,9 @@ class Medium:
         end = self.next_fate + count
         if end > len(self.fates):
             rest = self.fates[self.next_fate :]
-            self.fates = rest + self._fates(BLOCK + count)
+            self.fates = rest + self._fates(self.block + count)
             self.next_fate, end = 0, count
+            self.block = min(2 * self.block, MOST_AT_ONCE)
         drawn = self.fates[self.next_fate : end]
         self.next_fate = end
         return drawn

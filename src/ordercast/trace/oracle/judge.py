@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ordercast.trace.oracle import integrity, orders, views
 from ordercast.trace.oracle.logs import Run
@@ -43,20 +43,18 @@ NEEDS = {  # a property is n/a in a run in which one of these kinds does not occ
 }  # fmt: skip
 
 
-def judge(events: Sequence[Event], *, quiescent: bool = False) -> dict[str, Judgement]:
+def judge(
+    events: Sequence[Event], *, quiescent: bool = False, only: Collection[str] = PROPERTIES
+) -> dict[str, Judgement]:
     """Judge one run: the 32 names of `PROPERTIES`, in that order, each with its evidence.
 
-    `quiescent` pretends that every cut log has `end`. Events of several runs are refused with a
-    ValueError; see `judge_runs`.
+    `quiescent` pretends that every cut log has `end`; `only` these are judged. Events of several
+    runs are refused with a ValueError; see `judge_runs`.
     """
     if len({event.run for event in events}) > 1:
         raise ValueError("these events belong to several runs; use judge_runs")
     run = Run(events, quiescent=quiescent)
-    found = {name: _judge_one(name, run) for name in PROPERTIES if not name.startswith("hybrid.")}
-    for name, (one, other) in HYBRIDS.items():
-        for form in ("", ".uniform"):
-            found[name + form] = orders.both(name + form, found[one + form], found[other + form])
-    return {name: found[name] for name in PROPERTIES}
+    return {name: _judge_one(name, run) for name in PROPERTIES if name in only}
 
 
 def judge_runs(
@@ -81,6 +79,10 @@ def unspecified(events: Sequence[Event]) -> bool:
 
 
 def _judge_one(name: str, run: Run) -> Judgement:
+    if name.startswith("hybrid."):
+        form = ".uniform" if name.endswith(".uniform") else ""
+        one, other = HYBRIDS[name.removesuffix(".uniform")]
+        return orders.both(name, _judge_one(one + form, run), _judge_one(other + form, run))
     if not NEEDS.get(name.split(".")[0], set()) <= run.kinds:
         return Judgement("n/a")
     if name in GENERAL:

@@ -37,8 +37,13 @@ class Run:
 
     # How a log stops.
 
+    @cached_property
+    def kinds_of(self) -> dict[str, set[str]]:
+        """The kinds that occur in each log."""
+        return {process: {event.kind for event in log} for process, log in self.logs.items()}
+
     def has(self, process: str, kind: str) -> bool:
-        return any(event.kind == kind for event in self.logs[process])
+        return kind in self.kinds_of[process]
 
     def crashed(self, process: str) -> bool:
         return self.has(process, "crash")
