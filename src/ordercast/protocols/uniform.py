@@ -99,6 +99,8 @@ class Uniform(AcknowledgedProtocol):
         p, n = data.origin, data.n
         if p not in self.received:
             raise PeerError(f"a relay names process {p}, which is not in the view")
+        if p == self.me and n > self.stability[g].S:
+            raise PeerError(f"a relay of frame {n}, which was not sent")
         if len(self.pending[p]) >= self.options.max_held and n not in self.received[p]:
             raise PeerError(f"more than {self.options.max_held} frames without a majority")
         if self.received[p].add(n):
