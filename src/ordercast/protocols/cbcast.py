@@ -83,7 +83,7 @@ class Cbcast(DomainProtocol):
         order="causal",
         scope="domain",
         network="N1",
-        header="2 + 3 per news",
+        header="2+3c, c entries that are news",
         packets="n-1",
         exact=True,
         silence="nothing",
@@ -114,10 +114,8 @@ class Cbcast(DomainProtocol):
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
         self.member_of.discard(g)
-        for table in (self.VV, self.news, self.received):
-            table.pop(g, None)
-        for news in self.news.values():
-            news -= {entry for entry in news if entry[0] == g}
+        self.news.pop(g, None)
+        self.received.pop(g, None)  # VV[g] stays until the cut: it is of a group of others now
         waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
         for _, (h, frame, _at) in waiting:
             if h != g:
@@ -211,11 +209,11 @@ class Cbcast(DomainProtocol):
         if frame.n != self.VV[g][frame.origin] + 1:
             return (g, frame.origin, frame.n - 1), at
         stamp = frame.stamp
-        for at in range(at, len(stamp), 3):
-            h, k, number = stamp[at], stamp[at + 1], stamp[at + 2]
+        for place in range(at, len(stamp), 3):
+            h, k, number = stamp[place], stamp[place + 1], stamp[place + 2]
             if number > self.VV[h][k] and h in self.member_of:
-                return (h, k, number), at
-        return None, at
+                return (h, k, number), place
+        return None, len(stamp)
 
     # CO-deliver(m);  VV[g][j] := VV[g][j] + 1;  VV[h] := max(VV[h], VVj[h])
     def co_deliver(self, g: GroupId, frame: Kept) -> list[Held]:
