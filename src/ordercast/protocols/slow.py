@@ -1,0 +1,92 @@
+"""Causal order across overlapping groups by one number.
+
+Source      004 (Macedo), 5.3 "The Slow Causal Order Protocol", figure 4.
+Guarantees  causal order (so FIFO too) across all groups of a domain.
+Needs       reliable first-in first-out links per pair and group (N2f); everybody speaks.
+Costs       n - 1 packets with three integers; NULLs of silent members; the longest wait of all.
+
+    send(m) to g             BC := BC + 1;  m.b := BC;  multicast m to the other members of g
+    receive(m) from q in g   m is represented in the block matrix of g
+    whenever a block of some group was completed
+                             Bmin := min over own groups of CBV
+                             deliver all sent and received m with m.b <= Bmin + 1, in the order
+                             of their numbers;  before each: BC := max(BC, m.b)
+
+A message waits until everything with a smaller number is here, in all groups: what it depends on is
+among that. Most of the waiting is for messages it does not depend on.
+
+Departures from the source
+  D1  The paper assumes that each member will send again in each group. One that has nothing to say
+      sends NULL.                                                                (test_slow_D1_...)
+  D2  A block is complete without a word of this process itself. The paper counts its own column,
+      so that its own silence would hold back what it received.                  (test_slow_D2_...)
+  D3  Own messages wait as the paper says ("all sent and received"). Their number counts as known,
+      or a group that never hears of it could hold them back for ever.           (test_slow_D3_...)
+  D4  The paper assumes that nobody fails or joins. A cut delivers what is left by number, and is
+      the NULL of everybody up to the highest number known.                      (test_slow_D4_...)
+  D5  Of the frames of the dead that no survivor delivered, those are lost that may depend on a
+      frame of another dead member that nobody heard of.                         (test_slow_D5_...)
+"""
+
+from __future__ import annotations
+
+from ordercast.core.block_order import BlockData, BlockOrderProtocol
+from ordercast.core.declaration import Declaration
+from ordercast.core.events import Kept
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import on
+from ordercast.core.vouching import VOUCHED
+
+
+class Slow(BlockOrderProtocol):
+    """The Slow causal order protocol."""
+
+    declaration = Declaration(
+        name="slow",
+        order="causal",
+        scope="domain",
+        network="N2f",
+        header="3",
+        packets="n-1 + NULLs",
+        exact=False,
+        silence="NULL of every silent member",
+        source="004, 5.3",
+        promises=(
+            "no_duplication", "no_creation", "membership", "validity",
+            "fifo.group", "fifo.global", "causal.group", "causal.global",
+        ),
+        crash="every message waits for the dead member, until the view changes",
+    )  # fmt: skip
+
+    # send(m) to g
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        n, b = self.next_number(g), self.next_block(g)
+        self.b_multicast(g, BlockData(n, b, self.own_stable(g)), m)
+        self.wait(g, Kept(self.me, n, (b, VOUCHED), m))  # D3
+        self.learn_number(b)
+        self.msg_delivery()
+
+    # receive(m) from q in g
+    @on(BlockData)
+    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
+        self.learn_stable(g, q, data.stable)
+        self.check_room()
+        if self.in_turn(g, q, data.n, data.b):
+            self.wait(g, Kept(q, data.n, (data.b, 0), m))
+            self.keep_promise(g, q)
+            self.hear(g, q, data.b)
+            self.msg_delivery()
+
+    def progress(self, g: GroupId, j: ProcessId) -> None:
+        self.msg_delivery()
+
+    # whenever a block of some group was completed
+    def msg_delivery(self) -> None:
+        """deliver all sent and received m with m.b <= Bmin + 1, in the order of their numbers"""
+        while self.deliverable():
+            g, frame = self.first()
+            self.CA2(frame.stamp[0])
+            self.hand_over(g, frame)
+
+    def needed(self, b: int) -> int:
+        return b - 1  # m.b <= Bmin + 1
