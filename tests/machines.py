@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -13,6 +14,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.stack.stack import Stack
+from ordercast.trace.schema import Event as Row
 
 G = 1  # the group of most tests
 
@@ -49,16 +51,21 @@ class Bench:
         self.timers: dict[ProcessId, dict[tuple[int, str], int]] = {p: {} for p in machines}
         self.crashed: set[ProcessId] = set()
         self.faults: list[tuple[ProcessId, ProcessId, str]] = []  # (who says it, of whom, what)
+        self.rows: dict[ProcessId, list[Row]] = defaultdict(list)  # the trace of each
 
     # -- what the test does -----------------------------------------------------------------------
 
     def step(self, p: ProcessId, *events: Event) -> Output:
         """Hand events to p; its packets go under way."""
+        for event in events:
+            if isinstance(event, Multicast):
+                self._record(p, "send", event.group, message=event.payload.decode())
         out = self.machines[p].step(events)
         for to, group, era, header, payload in out.transmits:
             packet = Receive(p, group, era, header, payload)
             self.flight += [Packet(q, packet) for q in to if q not in self.crashed]
         for d in out.deliveries:
+            self._record_delivery(p, d)
             self.log[p].append(d if isinstance(d, View) else (d[1], d[4]))
         for g, name, delay in out.timers:
             self.timers[p].pop((g, name), None)
@@ -125,6 +132,7 @@ class Bench:
         """These stop; packets to them are lost, theirs are still under way."""
         self.crashed |= set(dead)
         for p in dead:
+            self._record(p, "crash")
             del self.machines[p], self.timers[p]
         self.flight = [packet for packet in self.flight if packet.dst not in self.crashed]
 
@@ -140,15 +148,19 @@ class Bench:
 
     def settle(self, *, rounds: int = 200) -> None:
         """Packets and timers until nothing is under way and no timer runs."""
+        self.go_on(rounds=rounds)
+        assert not any(self.timers.values()), f"it never comes to rest: {self.timers}"
+
+    def go_on(self, *, rounds: int = 20) -> None:
+        """Packets and timers, so many rounds or until nothing is left: a machine may be stuck."""
         for _ in range(rounds):
             self.carry()
-            if not any(self.timers.values()):
-                return
             for p, timers in self.timers.items():
                 for g, name in list(timers):
                     if (g, name) in timers:
                         self.ring(p, name, g)
-        raise AssertionError(f"it never comes to rest: {self.timers}")
+            if not self.flight and not any(self.timers.values()):
+                return
 
     # -- what the test looks at -------------------------------------------------------------------
 
@@ -162,6 +174,26 @@ class Bench:
             "".join(map(str, entry.members)) if isinstance(entry, View) else entry[1].decode()
             for entry in self.log[p]
         ]
+
+    def trace(self, run: str = "") -> list[Row]:
+        """What the applications did and saw; nothing more comes to those who are alive."""
+        for p in self.machines:
+            if not self.rows[p] or self.rows[p][-1].kind != "end":
+                self._record(p, "end")
+        rows = [row for log in self.rows.values() for row in log]
+        return [msgspec.structs.replace(row, run=run) for row in rows]
+
+    def _record_delivery(self, p: ProcessId, d: View | tuple[int, int, int, int, bytes]) -> None:
+        if isinstance(d, View):
+            members = tuple(f"p{q}" for q in d.members)
+            self._record(p, "view", d.group, view=d.number, members=members)
+        else:
+            self._record(p, "deliver", d[0], message=d[4].decode(), sender=f"p{d[1]}")
+
+    def _record(self, p: ProcessId, kind: str, g: int = 0, **fields: Any) -> None:
+        group = f"g{g}" if g else None
+        index = len(self.rows[p]) + 1
+        self.rows[p].append(Row(f"p{p}", index, kind, group=group, **fields))
 
 
 def bench(
