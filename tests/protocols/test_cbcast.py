@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ordercast.core.events import Cut, Flush, Kept, Receive
+from ordercast.core.domain import AskHeld
+from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
@@ -241,6 +242,7 @@ def test_cbcast_D5_a_repeat_is_dropped_delivered_or_held_back() -> None:
     o.repeat(*o.find(1, 2, text="a"))
     o.bring(1, 2)
     assert o.texts(2) == ["a", "b"]
+    assert machine(o, 2).held_back() == []
     assert not o.faults
 
 
@@ -310,6 +312,25 @@ def test_cbcast_D7_what_is_dropped_in_one_group_is_lost_for_the_others() -> None
     o.crash(1, 2)
     o.cut({1: (3, 4), 2: (3, 4)})
     assert o.texts(3) == o.texts(4) == ["c"]
+
+
+def test_a_group_that_begins_later_is_told_what_went_before() -> None:
+    one = Cbcast(2, AT_ONCE)
+    one.step([View(1, 1, (1, 2), 1), Multicast(1, b"a"), View(2, 1, (1, 2), 1)])
+    (sent,) = one.step([Multicast(2, b"b")]).transmits
+    assert sent[3] == CausalData(1, 0, (1, 2, 1))
+
+
+def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
+    o = overlap(TWO, options=Options())
+    o.tell(2, 1, "a")
+    o.tell(2, 2, "b")
+    assert not o.find(text="b")
+    o.bring(2, 1, header=AskHeld)  # the question overtakes a
+    assert not o.find(1, 2)
+    o.bring(2, 1, text="a")
+    o.bring(1, 2)
+    assert o.find(2, 4, text="b")
 
 
 def test_a_cut_delivers_in_causal_order_what_only_the_unions_complete() -> None:
@@ -420,6 +441,12 @@ def test_a_cut_discards_frames_with_stamps_that_cannot_be() -> None:
     o.step(2, Cut((Flush(1, (*IMPOSSIBLE, good)),), (replace(view, number=2, era=2),)))
     assert o.story(2) == ["1234", "good", "1234"]
     assert machine(o, 2).foreign == 0
+
+
+def test_a_leader_that_is_no_member_looks_at_the_form_of_stamps() -> None:
+    outside = Cbcast(9)
+    assert not any(outside.plausible(1, ONE[1], frame) for frame in IMPOSSIBLE)
+    assert outside.plausible(1, ONE[1], Kept(1, 1, (7, 5, 1), b"good"))
 
 
 def test_a_group_that_is_closed_takes_its_held_frames_along_and_holds_up_nobody() -> None:

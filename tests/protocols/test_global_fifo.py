@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ordercast.core.events import Cut, Flush, Kept, Receive
+from ordercast.core.domain import AskHeld
+from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
@@ -81,6 +82,7 @@ def test_global_fifo_D1_a_repeat_is_dropped_delivered_or_held_back() -> None:
     o.repeat(*o.find(1, 2, text="a"))
     o.bring(1, 2)
     assert o.texts(2) == ["a", "b"]
+    assert machine(o, 2).held_back() == []
     assert not o.faults
 
 
@@ -147,6 +149,36 @@ def test_global_fifo_D5_what_follows_a_lost_message_in_another_group_is_delivere
     o.crash(1)
     o.cut({1: (2, 3), 2: (2, 3)})
     assert o.texts(2) == o.texts(3) == ["b", "c"]
+
+
+def test_global_fifo_D5_what_is_dropped_in_one_group_is_lost_for_the_others() -> None:
+    o = overlap({1: (1, 2, 3), 2: (1, 2, 3)})
+    o.tell(1, 1, "a", "b")
+    o.tell(1, 2, "c")
+    o.lose(text="a")
+    o.bring(1, 2)
+    o.crash(1)
+    o.cut({1: (2, 3), 2: (2, 3)})
+    assert o.texts(2) == o.texts(3) == ["c"]
+
+
+def test_a_group_that_begins_later_is_told_what_went_before() -> None:
+    one = GlobalFifo(2, AT_ONCE)
+    one.step([View(1, 1, (1, 2), 1), Multicast(1, b"a"), View(2, 1, (1, 2), 1)])
+    (sent,) = one.step([Multicast(2, b"b")]).transmits
+    assert sent[3] == GlobalFifoData(1, 0, (1, 1))
+
+
+def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
+    o = overlap(TWO, options=Options())
+    o.tell(2, 1, "a")
+    o.tell(2, 2, "b")
+    assert not o.find(text="b")
+    o.bring(2, 1, header=AskHeld)  # the question overtakes a
+    assert not o.find(1, 2)
+    o.bring(2, 1, text="a")
+    o.bring(1, 2)
+    assert o.find(2, 4, text="b")
 
 
 def test_a_cut_delivers_in_the_order_of_sending_whatever_the_groups() -> None:

@@ -241,8 +241,6 @@ class Cbcast(DomainProtocol):
                 if self.VV[g][frame.origin] < frame.n <= last[g][frame.origin]:
                     self.hold_back([(g, self.without_lost(frame, last), 0)])
         self.VV.clear()  # D6
-        self.news.clear()
-        self.received.clear()
         self.foreign = 0
         self.held = HoldBackQueue(self.options.max_held)
 

@@ -176,8 +176,6 @@ class GlobalFifo(DomainProtocol):
                 if self.R[g][frame.origin] < frame.n <= last[g][frame.origin]:
                     self.hold_back(g, self.without_lost(frame, last))
         self.R.clear()  # D4
-        self.news.clear()
-        self.received.clear()
         self.held = HoldBackQueue(self.options.max_held)
 
     def last_frames(self, g: GroupId, union: Iterable[Kept]) -> dict[ProcessId, int]:
