@@ -95,6 +95,15 @@ class AcknowledgedProtocol(OrderingProtocol):
         kept = self.stability[g].kept
         return tuple(frame for frames in kept.values() for frame in frames.values())
 
+    def has_delivered(self, g: GroupId, q: ProcessId, n: int) -> bool:
+        """What was delivered here is kept until it is stable."""
+        record = self.stability.get(g)
+        return (
+            record is not None
+            and q in record.kept
+            and (n <= record.stable[q] or n in record.kept[q])
+        )
+
     @abstractmethod
     def mark(self, g: GroupId, q: ProcessId) -> int:
         """All frames of q up to this one have come here."""

@@ -238,6 +238,10 @@ class OrderingProtocol(PlainState, ABC):
     def held_back(self) -> list[Waiting]:
         """Every frame that waits here, and what it waits for. Called only to explain."""
 
+    def has_delivered(self, g: GroupId, q: ProcessId, n: int) -> bool:
+        """Is another copy of frame n of q a repeat? Where frames are not relayed there is none."""
+        return False
+
     # -- what a protocol page writes ------------------------------------------------------------
 
     @abstractmethod

@@ -26,13 +26,15 @@ from ordercast.core.events import (
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.waiting import Waiting
 from ordercast.simulation.agenda import Agenda, Alarm, Arrival
-from ordercast.simulation.log import Ended, Noted, Sent, TraceLog
+from ordercast.simulation.log import NAMES, Ended, Sent, TraceLog
 from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
 from ordercast.simulation.seats import Roster, Seat
 from ordercast.simulation.timers import Timers
 from ordercast.simulation.workload import Application
+from ordercast.trace.watch import Observed, Watch
 
 EndReason = Literal["quiescent", "quiet", "time limit", "event limit"]
 
@@ -47,6 +49,14 @@ class Machine(Protocol):
     def step(self, events: Iterable[Event]) -> Output: ...
     def unstable(self, g: GroupId) -> tuple[Kept, ...]: ...
     def report_mark(self, g: GroupId) -> int: ...
+    def held_back(self) -> list[Waiting]: ...
+    def view(self, g: GroupId) -> View | None: ...
+
+
+class Steps(Protocol):
+    """A machine that is alive: bare, or watched at every step."""
+
+    def step(self, events: Iterable[Event]) -> Output: ...
 
 
 class Limits:
@@ -73,7 +83,7 @@ class Simulation:
         window: int | None = None,
         consume_ticks: int | None = None,
         detect_ticks: int = 1,
-        keep_notes: bool = False,
+        watch: bool = False,
     ) -> None:
         self.machines = machines
         self.applications = applications
@@ -84,14 +94,17 @@ class Simulation:
         self.window = window  # own messages to a group that are not yet delivered by all
         self.consume_ticks = consume_ticks  # how long applications take; None: machines don't ask
         self.detect_ticks = detect_ticks  # from a crash until the leader knows
-        self.keep_notes = keep_notes
         self.timers = Timers(len(machines), agenda.alarms)
         self.log = TraceLog()
         self.record = self.log.records.append
         self.now = 0
         self.last_event = 0  # when a machine was last handed something
         self.news = 0  # when an application last said or was handed something
-        self.alive: list[Machine | None] = list(machines)  # None once the process has crashed
+        self.alive: list[Steps | None] = list(machines)  # None once the process has crashed
+        if watch:
+            self.alive = [
+                Watch(m, NAMES, partial(self._observe, p)) for p, m in enumerate(machines)
+            ]
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
         self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # by its own views
         self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say
@@ -352,12 +365,13 @@ class Simulation:
             self._release(p, g)
         for note in out.notes:
             self.notes[note[0]] += 1
-            if self.keep_notes:
-                self.record((p, self.now, Noted(note)))
         self.faults += len(out.faults)
         for peer, reason in out.faults:
             if len(self.first_faults) < MAX_FAULTS_KEPT:
                 self.first_faults.append((p, peer, reason))
+
+    def _observe(self, p: ProcessId, row: Observed) -> None:
+        self.record((p, self.now, row))
 
     def _release(self, p: ProcessId, g: GroupId) -> None:
         seat = self.seats[p][g]

@@ -13,10 +13,12 @@ import msgspec
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.output import Delivery, Note
+from ordercast.core.output import Delivery
 from ordercast.simulation.agenda import TICK_NS
 from ordercast.simulation.payload import unpack
+from ordercast.trace.holds import MessageRun, message_id
 from ordercast.trace.schema import Event
+from ordercast.trace.watch import Observed
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -27,19 +29,13 @@ class Sent(msgspec.Struct, frozen=True):
     size: int
 
 
-class Noted(msgspec.Struct, frozen=True):
-    """The machine remarked something."""
-
-    note: Note
-
-
 class Ended(msgspec.Struct, frozen=True):
     """The log is over: `crash`, or `end` for one that is complete."""
 
     kind: str
 
 
-Row = Delivery | View | Sent | Noted | Ended
+Row = Delivery | View | Sent | Observed | Ended
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -85,6 +81,21 @@ def group_name(g: GroupId) -> str:
     return f"g{g}"
 
 
+class SimulatedNames:
+    """What things are called while the run goes on."""
+
+    process = staticmethod(process_name)
+    group = staticmethod(group_name)
+
+    @staticmethod
+    def messages(payload: bytes) -> MessageRun:
+        """A simulated frame carries one message."""
+        return unpack(payload)[0], 1
+
+
+NAMES = SimulatedNames()
+
+
 def declared_events(run: str, groups: Iterable[Declared]) -> Iterator[Event]:
     """The `group` rows: what was promised to whom."""
     for group in groups:
@@ -121,15 +132,15 @@ def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
             if row.members not in lists:
                 lists[row.members] = tuple(map(process_name, row.members))
             yield _installed(run, names[p], index, time, row, lists[row.members])
-        elif isinstance(row, Noted):
-            yield _noted(run, names[p], index, time, row.note)
+        elif isinstance(row, Observed):
+            yield _observed(run, names[p], index, time, row)
         else:
             assert isinstance(row, Ended)
             yield Event(names[p], index, row.kind, run=run, time=time)
 
 
 def _message(sender: ProcessId, group: GroupId, number: int) -> str:
-    return f"{process_name(sender)}/{group_name(group)}/{number}"
+    return message_id(process_name(sender), group_name(group), number)
 
 
 def _delivered(run: str, name: str, index: int, time: int, delivery: Delivery) -> Event:
@@ -165,16 +176,16 @@ def _installed(
     )
 
 
-def _noted(run: str, name: str, index: int, time: int, note: Note) -> Event:
-    kind, group, sender, n, remark = note
+def _observed(run: str, name: str, index: int, time: int, row: Observed) -> Event:
     return Event(
         name,
         index,
-        kind,
-        group=group_name(group),
-        run=run,
-        sender=process_name(sender),
+        row.kind,
+        message_id(row.sender, row.group, row.first) if row.count else None,
+        row.group,
+        run,
+        sender=row.sender,
         time=time,
         layer="protocol",
-        note=f"frame {n}: {remark}" if remark else f"frame {n}",
+        note=row.note or None,
     )

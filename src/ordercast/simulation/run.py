@@ -75,7 +75,7 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         window=config.window,
         consume_ticks=None if config.consume_ms is None else _ticks(config.consume_ms),
         detect_ticks=_ticks(config.detect_ms),
-        keep_notes=config.trace == "protocol",
+        watch=config.trace == "protocol",
     )
     for planned in config.workload.plan(
         config.messages, config.groups_of(), _random(config, "workload")

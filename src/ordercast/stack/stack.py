@@ -36,6 +36,12 @@ def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], 
     return (*MEMBERSHIP_HEADERS, *protocol.headers)
 
 
+def _origin(packet: Receive) -> ProcessId:
+    """Whose frame a packet brings: a relay, or a sequencer, says it in the header."""
+    origin: ProcessId = getattr(packet.header, "origin", packet.src)
+    return origin
+
+
 class Stack(PlainState):
     """Membership + reliability + ordering of one process."""
 
@@ -144,8 +150,10 @@ class Stack(PlainState):
         # A machine of several groups is listed under each of them.
         machines = {id(machine): machine for machine in self.protocols.values() if machine.views}
         held = [waiting for machine in machines.values() for waiting in machine.held_back()]
-        held += self._held_for_a_view()
-        held += self._held_by_links()
+        known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
+        for waiting in (*self._held_for_a_view(), *self._held_by_links()):
+            if (waiting.group, waiting.sender, waiting.payload) not in known:
+                held.append(waiting)
         return [waiting for waiting in held if g is None or waiting.group == g]
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
@@ -155,19 +163,32 @@ class Stack(PlainState):
             following = (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
             for packet in protocol.early.get(g, ()):
                 if packet.payload:
-                    yield Waiting(g, packet.src, 0, following, packet.payload)
+                    yield Waiting(g, _origin(packet), 0, following, packet.payload)
             membership = self.memberships.get(g)
             for said in () if membership is None else membership.queued:
                 if said.group == g:
                     yield Waiting(g, self.me, 0, following, said.payload)
 
     def _held_by_links(self) -> Iterator[Waiting]:
+        """Packets behind a gap."""
         for p, link in self.links.items():
             for s, packet in sorted(link.ahead.items()):
-                if packet.payload:
+                if packet.payload and not self._is_void(packet):
+                    g = packet.group
                     lacking = (k for k in range(link.r + 1, s) if k not in link.ahead)
-                    awaits = tuple(Awaited("packet", packet.group, p, k) for k in lacking)
-                    yield Waiting(packet.group, p, 0, awaits, packet.payload)
+                    awaits = tuple(Awaited("packet", g, p, k) for k in lacking)
+                    yield Waiting(g, _origin(packet), 0, awaits, packet.payload)
+
+    def _is_void(self, packet: Receive) -> bool:
+        """Of a former era, or a copy of a frame that a relay brought before."""
+        protocol = self.protocols.get(packet.group)
+        view = None if protocol is None else protocol.views.get(packet.group)
+        if protocol is None or view is None:
+            return protocol is None
+        n = getattr(packet.header, "n", None)
+        if n is not None and protocol.has_delivered(packet.group, _origin(packet), n):
+            return True
+        return packet.era < view.era
 
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""
