@@ -8,7 +8,7 @@ running step are done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Protocol
 
@@ -38,11 +38,20 @@ def _codec(headers: Headers) -> ChannelCodec:
     return ChannelCodec(headers)
 
 
+def _content(header: msgspec.Struct, payload: bytes) -> Hashable:
+    """What a packet shares with its repeats alone: the kind of its header, and the very payload.
+
+    Marks in the header may have moved on since. A machine keeps the payload of what it may repeat.
+    """
+    kind = type(header.header if isinstance(header, Linked) else header)
+    return (kind, id(payload)) if payload else None
+
+
 class Driver(Protocol):
     """Where the effects go."""
 
-    def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
-        """Send a packet to each of these nodes."""
+    def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
+        """Send a packet to each of these nodes; equal contents tell a repeat."""
 
     def deliver(self, delivery: Delivery) -> None:
         """A frame, in its place."""
@@ -221,7 +230,9 @@ class Engine:
             if codec is None and self._linked:
                 self._transmit_for_link(to, g, era, header, payload)
             elif codec is not None:
-                driver.transmit(to, codec.encode(g, era, header, payload))
+                driver.transmit(
+                    to, codec.encode(g, era, header, payload), _content(header, payload)
+                )
         for delivery in out.deliveries:
             if type(delivery) is tuple:
                 driver.deliver(delivery)
@@ -248,9 +259,10 @@ class Engine:
     ) -> None:
         """Of a link itself, or sent again for a group that was left: the peer's link waits."""
         if g == LINK_GROUP:
-            self._driver.transmit(to, LINKS.encode(LINK_CHANNEL, 0, header, payload))
+            self._driver.transmit(to, LINKS.encode(LINK_CHANNEL, 0, header, payload), None)
         elif g in self._left:
-            self._driver.transmit(to, self._left[g].encode(g, era, header, payload))
+            packet = self._left[g].encode(g, era, header, payload)
+            self._driver.transmit(to, packet, _content(header, payload))
 
     def _set_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         running = self._timers.pop((g, name), None)

@@ -22,7 +22,7 @@ CONTROL_ROOM = 1 * MiB  # a packet may exceed a frame's messages by this: header
 CodecName = Literal["json", "msgpack"]
 CODECS: tuple[CodecName, ...] = ("json", "msgpack")
 
-ON_DATAGRAMS = {"retry_ms": 50, "gap_ms": 20, "fetch_batch": 32}
+ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -265,10 +265,10 @@ class Site:
 
     # -- effects of the stack ---------------------------------------------------------------------
 
-    def transmit(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+    def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
         """Send a packet."""
         if self.peers.datagrams is not None:
-            self.peers.datagrams.send(to, packet)
+            self.peers.datagrams.send(to, packet, content)
         else:
             self.peers.transmit(to, packet)
 

@@ -8,13 +8,14 @@ several processes: whoever is not in it looks no further. The body is one of the
 
     FRAMES     whole frames, one after the other
     FRAGMENT   packet id, place, count | a piece of one frame that is larger than a datagram
+    WANT       packet id, places of pieces that are missing
     SEEN       the highest number that came from the receiver of this
-    WANT       packet id, places ... | pieces that are missing
+    PROBE      nothing: say what you have seen
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 
@@ -24,7 +25,7 @@ from ordercast.errors import FrameError
 MAGIC = b"OCDG"
 DATAGRAM_VERSION = 1
 
-FRAMES, FRAGMENT, SEEN, WANT = range(4)
+FRAMES, FRAGMENT, WANT, SEEN, PROBE = range(5)
 
 HEADER = Struct("!4sBBHI8sQ")
 AUDIENCE = Struct("!I")  # the first process; then one bit for it and for each one after it
@@ -61,7 +62,7 @@ def read_datagram(data: bytes) -> Datagram:
     if version != DATAGRAM_VERSION:
         raise FrameError(f"a datagram of version {version}; this side reads {DATAGRAM_VERSION}")
     start = HEADER.size + size
-    if kind > WANT or len(data) < start or size > AUDIENCE.size + MAX_AUDIENCE_BYTES:
+    if kind > PROBE or len(data) < start or size > AUDIENCE.size + MAX_AUDIENCE_BYTES:
         raise FrameError(f"a datagram of kind {kind} with {size} bytes of audience")
     return kind, sender, session, number, data[HEADER.size : start], data[start:]
 
@@ -94,26 +95,6 @@ def is_addressed(audience: bytes, me: ProcessId) -> bool:
 
 
 # -- bodies ---------------------------------------------------------------------------------------
-
-
-def pack_bodies(packets: Iterable[bytes], room: int) -> Iterator[tuple[Body, bytes | None]]:
-    """Small packets together, up to `room` bytes; a larger one is named, to be cut in pieces.
-
-    Yields (FRAMES, body) with None, or (FRAGMENT, nothing) with the packet.
-    """
-    together: list[bytes] = []
-    size = 0
-    for packet in packets:
-        if together and size + len(packet) > room:
-            yield (FRAMES, b"".join(together)), None
-            together, size = [], 0
-        if len(packet) > room:
-            yield (FRAGMENT, b""), packet
-        else:
-            together.append(packet)
-            size += len(packet)
-    if together:
-        yield (FRAMES, b"".join(together)), None
 
 
 def count_pieces(packet: bytes, room: int) -> int:

@@ -58,16 +58,19 @@ class Flow:
             self.since = now
             self.room = min(self.limit, self.room + DATAGRAM_COST)
 
-    def give_up(self, now: float, patience: float) -> bool:
-        """Is the peer silent for so long that what is under way counts as lost?"""
-        if not self.is_full or now - self.since < patience:
-            return False
+    def is_silent(self, now: float, patience: float) -> bool:
+        """Has a peer that others wait for told nothing for so long?"""
+        return self.is_full and now - self.since >= patience
+
+    def give_up(self, now: float, patience: float) -> None:
+        """If the peer is silent for so long, what is under way counts as lost."""
+        if not self.is_silent(now, patience):
+            return
         self._under_way.clear()
         self.used = 0
         self.since = now
         self.room = max(LEAST_UNDER_WAY, self.room // 2)
         self.timeouts += 1
-        return True
 
     def came(self, number: int, size: int) -> None:
         """A datagram of the peer."""

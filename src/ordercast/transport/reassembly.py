@@ -21,7 +21,7 @@ REMEMBERED = 1024  # packets put together lately: a piece of one of them is a re
 class Incomplete:
     """One packet that misses pieces."""
 
-    __slots__ = ("asked", "cost", "count", "pieces", "since", "size")
+    __slots__ = ("asked", "asks", "cost", "count", "pieces", "since", "size")
 
     def __init__(self, count: int, now: float) -> None:
         self.count = count
@@ -30,6 +30,7 @@ class Incomplete:
         self.cost = 0  # the same with what each piece costs
         self.since = now  # the last piece came
         self.asked = now  # pieces were asked for, or came
+        self.asks = 0  # times that pieces were asked for, and none came
 
 
 class Reassembly:
@@ -59,6 +60,7 @@ class Reassembly:
         elif place in packet.pieces:
             return None
         packet.since = packet.asked = now
+        packet.asks = 0
         self._keep(packet, place, piece)
         if len(packet.pieces) < count:
             self._make_room()
@@ -70,11 +72,15 @@ class Reassembly:
         return b"".join(packet.pieces[place] for place in range(count))
 
     def missing(self, now: float, patience: float, most: int) -> list[tuple[int, list[int]]]:
-        """What to ask for: packets of which no piece came for so long, and places they miss."""
+        """What to ask for: packets of which no piece came for so long, and places they miss.
+
+        The patience doubles each time: an answer may stand in a long queue.
+        """
         wanted = []
         for packet_id, packet in self.incomplete.items():
-            if now - packet.asked >= patience:
+            if now - packet.asked >= patience * 2**packet.asks:
                 packet.asked = now
+                packet.asks += 1
                 places = (p for p in range(packet.count) if p not in packet.pieces)
                 wanted.append((packet_id, [p for p, _ in zip(places, range(most), strict=False)]))
         return wanted

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
 from ordercast.core.ids import ProcessId
@@ -20,6 +20,7 @@ from ordercast.transport.datagram import (
     FRAGMENT,
     FRAMES,
     NUMBER,
+    PROBE,
     SEEN,
     WANT,
     is_addressed,
@@ -44,7 +45,8 @@ log = logging.getLogger("ordercast.transport.udp")
 LARGEST = 65_536  # bytes; no datagram is larger
 DRAIN = 256  # datagrams taken before the event loop may do something else
 TICK_S = 0.005  # while something waits for a peer
-SILENCE_S = 0.03  # what a peer has not seen after this is taken for lost
+PROBE_S = 0.01  # a peer that others wait for is asked after this
+SILENCE_S = 0.2  # what a peer has not seen after this is taken for lost
 ASK_AT_ONCE = 64  # pieces of one packet
 LOGGED = 1024  # peers whose first fault is in the log
 
@@ -116,8 +118,9 @@ class DatagramEndpoint:
         self._max_frame = max_frame
         self._me: ProcessId = -1
         self._peers: dict[ProcessId, Peer] = {}
-        self._turn: dict[To, list[bytes]] = {}  # packets of this turn
-        self._queues: dict[To, Queue] = {}  # bodies that could not leave yet
+        self._queues: dict[To, Queue] = {}  # of this turn, and what could not leave yet
+        self._flush_is_due = False
+        self._spared = 0  # repeats of packets that had not left yet
         self._repairs = Repairs(settings.repair_bytes)
         self._number = 0  # of the last datagram sent
         self._expired = 0  # packets of peers that are gone
@@ -162,7 +165,6 @@ class DatagramEndpoint:
             self._loop.remove_reader(sock)
             sock.close()
         self._sockets.clear()
-        self._turn.clear()
         self._queues.clear()
 
     # -- peers ------------------------------------------------------------------------------------
@@ -189,55 +191,73 @@ class DatagramEndpoint:
 
     # -- sending ----------------------------------------------------------------------------------
 
-    def send(self, to: To, packet: bytes) -> None:
-        """Queue a packet; it leaves at the end of this turn. One that is gone gets nothing."""
+    def send(self, to: To, packet: bytes, content: Hashable = None) -> None:
+        """Queue a packet; it leaves at the end of this turn. One that is gone gets nothing.
+
+        Of two packets with the same `content` the second is a repeat of the first: it is dropped
+        as long as the first waits here.
+        """
         if not self._sockets:
             return
-        if not self._turn:
+        if not self._flush_is_due:
+            self._flush_is_due = True
             self._loop.call_soon(self._flush)
         if len(to) > 1 and self._group is not None and pack_audience(to) is not None:
-            self._turn.setdefault(to, []).append(packet)
+            self._put(to, packet, content)
             return
         for pid in to:
-            self._turn.setdefault((pid,), []).append(packet)
+            self._put((pid,), packet, content)
+
+    def _put(self, to: To, packet: bytes, content: Hashable) -> None:
+        queue = self._queue(to)
+        if content is not None and self._waits(to, content):
+            self._spared += 1
+        elif queue.size > self.settings.queue_bytes:
+            self.counters.datagrams_lost_here += 1
+        else:
+            queue.put(packet, content)
+
+    def _waits(self, to: To, content: Hashable) -> bool:
+        """Does it wait already for all of these?"""
+        return any(
+            content in queue.waiting and set(to) <= set(queue.to) for queue in self._queues.values()
+        )
+
+    def _queue(self, to: To) -> Queue:
+        queue = self._queues.get(to)
+        if queue is None:
+            queue = self._queues[to] = Queue(to, self.settings.max_datagram, self._repairs)
+        return queue
 
     def _flush(self) -> None:
-        if not self._sockets:
-            return
-        turn, self._turn = self._turn, {}
-        settings, counters = self.settings, self.counters
-        for to, packets in turn.items():
-            queue = self._queues.get(to)
-            if queue is None:
-                queue = self._queues[to] = Queue(to)
-            if queue.size > settings.queue_bytes:
-                counters.datagrams_lost_here += len(packets)
-            else:
-                queue.put(packets, settings.max_datagram, self._repairs)
-        self._pump(self._loop.time())
+        self._flush_is_due = False
+        if self._sockets:
+            self._pump(self._loop.time())
 
     def _pump(self, now: float) -> None:
         """Send what may be sent."""
         for to, queue in tuple(self._queues.items()):
             peers = [self._peers[pid] for pid in to if pid in self._peers]
-            if not peers:
-                queue.bodies.clear()
             address = peers[0].address if len(to) == 1 and peers else self._group
-            while queue.bodies and address is not None:
-                if any(peer.flow.is_full for peer in peers):
-                    break
-                kind, body = queue.bodies[0]
-                self._number += 1
-                size = self._send_now(kind, self._number, queue.audience, body, address)
-                if not size:
-                    break
-                queue.sent()
-                for peer in peers:
-                    peer.flow.sent(self._number, size, now)
-            if not queue.bodies:
+            if not peers or address is None or self._send_queue(queue, peers, address, now):
                 del self._queues[to]
         if self._queues:
             self._tick_soon()
+
+    def _send_queue(self, queue: Queue, peers: list[Peer], address: Address, now: float) -> bool:
+        """As much as the peers can take; True if that was all."""
+        while (head := queue.head()) is not None:
+            if any(peer.flow.is_full for peer in peers):
+                return False
+            kind, body = head
+            size = self._send_now(kind, self._number + 1, queue.audience, body, address)
+            if not size:
+                return False
+            self._number += 1
+            queue.sent()
+            for peer in peers:
+                peer.flow.sent(self._number, size, now)
+        return True
 
     def _send_now(
         self, kind: int, number: int, audience: bytes, body: bytes, address: Address
@@ -260,27 +280,29 @@ class DatagramEndpoint:
 
     # -- receiving --------------------------------------------------------------------------------
 
-    def _drain(self, sock: socket.socket) -> None:
-        """Take what has come, many datagrams in one go."""
+    def _drain(self, sock: socket.socket) -> bool:
+        """Take what has come, many datagrams in one go; False if there may be more."""
         arrived: dict[ProcessId, list[Frame]] = {}
         now = self._loop.time()
+        empty = False
         for _ in range(DRAIN):
             try:
                 data = sock.recv(LARGEST)
             except OSError:  # nothing more, or news of a datagram that reached nobody
+                empty = True
                 break
             for taken in (data,) if self._injection is None else self._injection.arrive(data):
                 self._take(taken, arrived, now)
         for peer in self._peers.values():
             if peer.flow.owes_report:
-                body = NUMBER.pack(peer.flow.report())
-                self._send_now(SEEN, 0, b"", body, peer.address)
+                self._tell_seen(peer)
             if peer.reassembly.incomplete:
                 self._tick_soon()
         if self._queues:
             self._pump(now)
         for pid, frames in arrived.items():
             self._handler.on_datagrams(pid, frames)
+        return empty
 
     def _take(self, data: bytes, arrived: dict[ProcessId, list[Frame]], now: float) -> None:
         try:
@@ -321,6 +343,9 @@ class DatagramEndpoint:
         if kind == WANT:
             self._send_again(sender, *read_want(body))
             return
+        if kind == PROBE:
+            self._tell_seen(peer)
+            return
         peer.flow.came(number, len(body))
         if kind == FRAGMENT:
             packet = peer.reassembly.add(*read_piece(body), now)
@@ -346,15 +371,15 @@ class DatagramEndpoint:
             raise FrameError(f"a datagram ends {splitter.pending} bytes into a frame")
         return frames
 
+    def _tell_seen(self, peer: Peer) -> None:
+        self._send_now(SEEN, 0, b"", NUMBER.pack(peer.flow.report()), peer.address)
+
     def _send_again(self, asker: ProcessId, packet_id: int, places: list[int]) -> None:
-        pieces = self._repairs.pieces(asker, packet_id, places)
+        if any(queue.cutting == packet_id for queue in self._queues.values()):
+            return  # they have not left yet
+        pieces = self._repairs.find(asker, packet_id, places)
         if pieces:
-            queue = self._queues.setdefault((asker,), Queue((asker,)))
-            if queue.size > self.settings.queue_bytes:
-                self.counters.datagrams_lost_here += len(pieces)
-                return
-            for piece in pieces:
-                queue.append(piece)
+            self._queue((asker,)).put_again(pieces)
 
     # -- faults -----------------------------------------------------------------------------------
 
@@ -379,12 +404,17 @@ class DatagramEndpoint:
 
     def _on_tick(self) -> None:
         self._tick = None
+        # A process that had to wait for its turn finds old deadlines and new datagrams. Without
+        # this line it would ask for what lies in its own buffer, and be sent all of it again.
+        emptied = [self._drain(sock) for sock in tuple(self._sockets)]
         now = self._loop.time()
         settings = self.settings
         for peer in self._peers.values():
-            peer.flow.give_up(now, SILENCE_S)
+            if peer.flow.is_silent(now, PROBE_S):
+                self._send_now(PROBE, 0, b"", b"", peer.address)
+                peer.flow.give_up(now, SILENCE_S)
             reassembly = peer.reassembly
-            if reassembly.incomplete:
+            if reassembly.incomplete and all(emptied):
                 reassembly.expire(now, settings.reassembly_ms / 1000)
                 self._ask(peer, reassembly.missing(now, settings.repair_ms / 1000, ASK_AT_ONCE))
             if reassembly.incomplete:
@@ -412,6 +442,7 @@ class DatagramEndpoint:
             "pieces_sent_again": self._repairs.resent,
             "repair_used": self._repairs.used,
             "repair_bytes": settings.repair_bytes,
+            "repeats_spared": self._spared,
             "queued_bytes": max((queue.size for queue in self._queues.values()), default=0),
             "queue_bytes": settings.queue_bytes,
             "under_way": max((peer.flow.used for peer in peers), default=0),
