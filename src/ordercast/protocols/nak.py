@@ -1,7 +1,7 @@
 """Reliable multicast over unreliable multicast, by negative acknowledgements.
 
-Source      001 (Coulouris et al.), slide "Total Ordering (4)", which despite its title describes
-            R-multicast over IP multicast.
+Source      001 (Coulouris et al.), slide "Reliable Multicast over IP Multicast", and the second of
+            the two titled "Total Ordering (4)", which gives its sequence numbers.
 Guarantees  integrity, validity, agreement; messages of one sender in the order of sending.
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
 Costs       one multicast per message, with one integer per sender and one more in its header; a
@@ -79,7 +79,7 @@ class NakMulticast(AckVectorProtocol):
         packets="1 multicast (+2 per loss)",
         exact=True,
         silence="STATUS of every member, until all have all",
-        source="001, Total Ordering (4)",
+        source="001, Reliable Multicast over IP Multicast",
         promises=(
             "no_duplication", "no_creation", "membership", "validity", "agreement", "fifo.group",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ordercast.core.declaration import ORDERS
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.protocols.agreed import AgreedOrder
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
@@ -28,13 +29,14 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
         Cbcast,
         SequencerPB,
         SequencerBB,
+        AgreedOrder,
     )
 }
 
 DEFAULTS: dict[str, str] = {
     "none": "reliable",
-    "fifo": "fifo",
-    "causal": "vector",
+    "fifo": "global_fifo",
+    "causal": "cbcast",
     "total": "sequencer_pb",
 }
 
@@ -51,8 +53,8 @@ def choose(order: str | None, protocol: str | None) -> type[OrderingProtocol]:
         what = "is not built yet" if order in ORDERS else "is unknown"
         raise ValueError(f"the order {order!r} {what}; built are {', '.join(DEFAULTS)}")
     chosen = PROTOCOLS[protocol or DEFAULTS[order]]
-    if chosen.declaration.order != order:
-        fitting = [n for n, p in PROTOCOLS.items() if p.declaration.order == order]
+    if order not in chosen.declaration.orders:
+        fitting = [n for n, p in PROTOCOLS.items() if order in p.declaration.orders]
         raise ValueError(
             f"protocol {protocol!r} gives {chosen.declaration.order!r}, not {order!r}; "
             f"for {order!r} there is {', '.join(fitting)}"

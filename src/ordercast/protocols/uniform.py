@@ -1,7 +1,7 @@
 """Uniform reliable multicast, by a majority of holders.
 
-Source      001 (Coulouris et al.), slides "Reliable Multicast (1)" and "(2)", which stop short of
-            it; the majority rule is the usual completion.
+Source      001 (Coulouris et al.), slides "Reliable Multicast (2)" and "Uniform Agreement". The
+            slides define uniform agreement; the majority rule is the usual way to get it.
 Guarantees  what *any* member delivers, even one that crashes at once, every correct member
             delivers, as long as fewer than half of the members of a view crash. No order.
 Needs       reliable links, any order, duplicates allowed (N1).
@@ -59,7 +59,7 @@ class Uniform(AcknowledgedProtocol):
         packets="n(n-1)",
         exact=True,
         silence="nothing",
-        source="001, Reliable Multicast (2)",
+        source="001, Uniform Agreement",
         promises=(
             "no_duplication", "no_creation", "membership", "validity", "agreement",
             "agreement.uniform",
