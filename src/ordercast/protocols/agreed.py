@@ -22,15 +22,13 @@ Departures from the source
   D1  Agreed numbers are not unique: two messages may get the same. Messages are ordered by
       (a, w), w being the member that proposed a; nobody proposes a number twice.
                                                                                (test_agreed_D1_...)
-  D2  AGREED may come before MSG where the network does not keep the order of a pair. It waits for
-      the body.                                                                (test_agreed_D2_...)
-  D3  A crash leaves messages undecided for ever. The view change settles them. First comes what
-      some survivor has delivered, by its key; then the rest, by the highest proposal that any
-      survivor knows, or the agreed key, and never before an earlier message of the same sender.
+  D2  A crash leaves messages undecided for ever. The view change settles them. First comes what
+      some survivor has delivered, by its key; then the rest, by the agreed key or the highest
+      proposal that any survivor knows, and never before an earlier message of the same sender.
       Ordering *all* by the highest known proposal diverges: a survivor that never proposed for m
-      may have delivered higher keys.                                          (test_agreed_D3_...)
-  D4  MSG carries the sender's own proposal. It exceeds the keys of all that the sender has
-      delivered, so the rest of D3 comes in causal order, too.                 (test_agreed_D4_...)
+      may have delivered higher keys.                                          (test_agreed_D2_...)
+  D3  MSG carries the sender's own proposal. It exceeds the keys of all that the sender has
+      delivered, so the rest of D2 comes in causal order, too.                 (test_agreed_D3_...)
 """
 
 from __future__ import annotations
@@ -49,9 +47,8 @@ from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
-# In a flush a frame has the stamp (number, proposer, state, body):
+# In a flush a frame has the stamp (number, proposer, state):
 UNDECIDED, DECIDED, DELIVERED = 0, 1, 2  # how far it came at the survivor that reports it
-ABSENT, PRESENT = 0, 1  # is its body there?
 
 
 class Msg(msgspec.Struct, frozen=True, array_like=True):
@@ -102,9 +99,8 @@ class AgreedOrder(AcknowledgedProtocol):
         self.A = 0  # the largest agreed number seen here
         self.P = 0  # the largest number proposed here
         self.received: dict[ProcessId, NumberSet] = {}  # bodies that came, per sender
-        self.delivered: dict[ProcessId, NumberSet] = {}
+        self.delivered: dict[ProcessId, NumberSet] = {}  # ... and were delivered
         self.queue = PlacingQueue()  # by the agreed key, or the highest proposal known here
-        self.agreed_early: dict[Id, Key] = {}  # AGREED came, MSG did not
         self.proposals: dict[int, dict[ProcessId, int]] = {}  # for own frames, undecided
 
     def on_view(self, view: View) -> None:
@@ -113,7 +109,7 @@ class AgreedOrder(AcknowledgedProtocol):
         self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
         self.delivered = {q: NumberSet(self.options.max_held) for q in view.senders}
         self.queue = PlacingQueue()
-        self.agreed_early, self.proposals = {}, {}
+        self.proposals = {}
 
     # TO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -125,7 +121,7 @@ class AgreedOrder(AcknowledgedProtocol):
             self.queue.put((self.me, n), (self.P, self.me), m)
         else:  # a guest proposes nothing; it only keeps its frame
             self.proposals[n] = {}
-            self.deliver(g, self.me, n, m, (0, self.me, UNDECIDED, PRESENT))
+            self.deliver(g, self.me, n, m, (0, self.me, UNDECIDED))
         own = self.proposals[n].get(self.me, 0)
         self.b_multicast(g, Msg(n, own, self.own_stable(g)), m)
         self.decide_if_all_proposed(g, n)
@@ -139,12 +135,12 @@ class AgreedOrder(AcknowledgedProtocol):
             raise PeerError(f"more than {self.options.max_held} frames without an agreed number")
         if p in self.views[g].members:
             self.check_number(g, msg.P)
+        elif msg.P:
+            raise PeerError(f"a guest proposes the number {msg.P}")
         if self.received[p].add(n):
             self.P = max(self.A, self.P) + 1
             self.queue.put((p, n), max((self.P, self.me), (msg.P, p)), m)
             self.send(p, g, Proposed(n, self.P))
-            if (p, n) in self.agreed_early:  # D2
-                self.settle(g, (p, n), self.agreed_early.pop((p, n)))
 
     @on(Proposed)
     def on_PROPOSED(self, q: ProcessId, g: GroupId, proposed: Proposed, m: bytes) -> None:
@@ -177,13 +173,9 @@ class AgreedOrder(AcknowledgedProtocol):
         self.check_number(g, agreed.a)
         if agreed.w not in self.views[g].members:
             raise PeerError(f"process {agreed.w} proposed, which is not in the view")
-        if n in self.received[p]:
-            self.settle(g, (p, n), key)
-        elif n < 1 or n > self.delivered[p].mark + self.options.max_held:
-            raise PeerError(f"frame {n} is agreed on, far above {self.delivered[p].mark}")
-        else:
-            self.agreed_early[p, n] = key
-            self.A = max(self.A, agreed.a)
+        if n not in self.received[p]:  # all have proposed, so it came to all
+            raise PeerError(f"frame {n} is agreed on, but did not come here")
+        self.settle(g, (p, n), key)
 
     def settle(self, g: GroupId, id: Id, key: Key) -> None:
         """A := max(A, a);  queue m under (a, w), decided;  deliver what is first and decided"""
@@ -195,7 +187,7 @@ class AgreedOrder(AcknowledgedProtocol):
         self.queue.fix(id, key)
         for (q, n), place, m in self.queue.take_first():
             self.delivered[q].add(n)
-            self.deliver(g, q, n, m, (*place, DELIVERED, PRESENT))
+            self.deliver(g, q, n, m, (*place, DELIVERED))
 
     def check_number(self, g: GroupId, number: int) -> None:
         """No number exceeds the count of frames sent; few of those are unknown to a member."""
@@ -208,36 +200,25 @@ class AgreedOrder(AcknowledgedProtocol):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         queue = self.queue
         states = {id: UNDECIDED if queue.is_open(id) else DECIDED for id in queue.keys}
-        queued = (
-            Kept(*id, (*key, states[id], PRESENT), queue.bodies[id])
-            for id, key in queue.keys.items()
-        )
-        early = (Kept(*id, (*key, DECIDED, ABSENT), b"") for id, key in self.agreed_early.items())
-        return (*super().unstable(g), *queued, *early)
+        queued = (Kept(*id, (*key, states[id]), queue.bodies[id]) for id, key in queue.keys.items())
+        return (*super().unstable(g), *queued)
 
     def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.received[q].mark
 
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
-        if len(frame.stamp) != 4:
+        if len(frame.stamp) != 3:
             return False
-        number, proposer, state, body = frame.stamp
-        return (
-            number >= 0
-            and proposer in senders
-            and state in (UNDECIDED, DECIDED, DELIVERED)
-            and body in (ABSENT, PRESENT)
-        )
+        number, proposer, state = frame.stamp
+        return number >= 0 and proposer in senders and state in (UNDECIDED, DECIDED, DELIVERED)
 
     @staticmethod
     def better(one: Kept, other: Kept) -> Kept:
-        """Delivered before decided before undecided, the higher proposal; and the body."""
-        known = max(one, other, key=lambda kept: (kept.stamp[2], kept.stamp))
-        body = one if one.stamp[3] == PRESENT else other
-        return Kept(one.origin, one.n, (*known.stamp[:3], body.stamp[3]), body.payload)
+        """Delivered before decided before undecided; then the higher proposal."""
+        return max(one, other, key=lambda kept: (kept.stamp[2], kept.stamp))
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        """D3. All survivors have the same union, so all make the same order of it."""
+        """D2. All survivors have the same union, so all make the same order of it."""
         frames: dict[Id, Kept] = {}
         for kept in self.fitting(g, union):  # by sender, then number
             id = (kept.origin, kept.n)
@@ -252,8 +233,8 @@ class AgreedOrder(AcknowledgedProtocol):
         last: dict[ProcessId, tuple[int, Key]] = {}  # of each sender: the frame before, its key
         for (p, n), frame in frames.items():
             before, floor = last.get(p, (self.delivered[p].mark, (0, 0)))
-            number, proposer, state, body = frame.stamp
-            if n > before + 1 or body == ABSENT:  # nobody alive can fill the gap
+            number, proposer, state = frame.stamp
+            if n > before + 1:  # nobody alive can fill the gap
                 continue
             key = (number, proposer)
             if state != DELIVERED:
@@ -263,12 +244,7 @@ class AgreedOrder(AcknowledgedProtocol):
         return [frames[id] for _, _, id in sorted(order)]
 
     def held_back(self) -> list[Waiting]:
-        (g,) = self.views
-        early = sorted(self.agreed_early)
-        return [
-            *(self._waiting(g, id) for id in self.queue.in_order()),
-            *(Waiting(g, *id, (Awaited("body", g, *id),), b"") for id in early),
-        ]
+        return [self._waiting(g, id) for g in self.views for id in self.queue.in_order()]
 
     def _waiting(self, g: GroupId, id: Id) -> Waiting:
         """It waits for its own place, and for the place of all before it that have none."""
