@@ -67,16 +67,28 @@ def test_a_lone_member_agrees_with_itself() -> None:
     assert b.texts(1) == ["a", "b"]
 
 
-def test_a_proposal_is_higher_than_all_numbers_proposed_and_agreed_here() -> None:
+def test_a_proposal_is_higher_than_all_numbers_proposed_here() -> None:
     b = bench(AgreedOrder, 1, 2, 3)
     b.say(1, "a", "b", "c")
     b.bring(1, 2)
     assert [p.header for p in b.find(2, 1)] == [Proposed(n, n) for n in (1, 2, 3)]
-    b.bring(1, 3)
-    b.bring(dst=1)
-    b.bring(1, 3)  # agreed on 1, 2, 3
-    b.say(3, "d")
-    assert b.find(3, header=Msg)[0].header == Msg(1, 4, 0)
+    b.say(2, "d")
+    assert b.find(2, header=Msg)[0].header == Msg(1, 4, 0)
+
+
+def test_a_proposal_is_higher_than_all_numbers_agreed_here() -> None:
+    b = bench(AgreedOrder, 1, 2, 3)
+    b.say(2, "x", "y")  # only 2 has them; its next proposal is 3
+    b.say(1, "m")
+    for p in (2, 3):
+        b.bring(1, p, Msg)
+        b.bring(p, 1, Proposed)
+    b.bring(1, 3, Agreed(1, 3, 2))  # 3 itself proposed 1
+    b.say(1, "next")
+    b.bring(1, 3, Msg)
+    assert b.find(3, 1, Proposed(2, 4))
+    b.say(3, "own")
+    assert b.find(3, 2, Msg(1, 5, 0))
 
 
 def test_the_highest_proposal_wins() -> None:
