@@ -17,6 +17,7 @@ from ordercast.cli.protocols import protocols
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
 from ordercast.cli.verify import verify
+from ordercast.cli.why import why
 
 app = typer.Typer(
     name="ordercast",
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (demo, chat, simulate, explore, verify, protocols, status):
+for command in (demo, chat, simulate, explore, verify, protocols, status, why):
     app.command()(command)
 
 

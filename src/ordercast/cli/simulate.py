@@ -24,6 +24,9 @@ def simulate(
     groups: int = typer.Option(1, help="Overlapping groups, spread round a ring of processes."),
     crash: list[int] = typer.Option([], help="Process that crashes half-way; may be repeated."),
     seed: int = typer.Option(0, help="The same seed gives the same trace, byte for byte."),
+    trace: str = typer.Option(
+        "application", help="'protocol' also records packets and what is held back, and why."
+    ),
     out: Path = typer.Option(..., help="FILE.jsonl, FILE.csv, or a folder (Parquet)."),
     as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
@@ -38,6 +41,7 @@ def simulate(
             groups=_groups(members, groups, led=bool(crash)),
             faults=_crashes(crash, messages),
             seed=seed,
+            trace=trace,  # type: ignore[arg-type]  # it is checked there
         )
         with progress.status(f"simulating {protocol} with {members} members, seed {seed}"):
             outcome = run_simulation(config)

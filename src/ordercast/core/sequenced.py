@@ -35,6 +35,13 @@ class Accept(msgspec.Struct, frozen=True, array_like=True):
     stable: int
 
 
+class Accepted(msgspec.Struct, frozen=True, array_like=True):
+    """To a guest: your frames up to n are numbered, those up to `stable` delivered by all."""
+
+    n: int
+    stable: int
+
+
 class Fetch(msgspec.Struct, frozen=True, array_like=True):
     """To the sequencer: send me the entries first..last again."""
 
@@ -70,7 +77,8 @@ class SequencedMember(OrderingProtocol):
         self.kept: dict[int, Numbered] = {}  # delivered here, not known stable
         self.S = 0  # frames this process sent, in all eras
         self.S_first = 0  # ... before it (last) joined
-        self.requests: dict[int, bytes] = {}  # own frames n not delivered yet
+        self.requests: dict[int, bytes] = {}  # own frames n, not delivered; of a guest, not stable
+        self.numbered = 0  # of a guest: its frames up to this one have numbers in this era
         self.done: dict[ProcessId, int] = {}  # last frame delivered, per origin, in all eras
         self.own: deque[tuple[int, int]] = deque()  # (number, n) of own frames, not stable
         self.handed: deque[int] = deque()  # numbers delivered, not consumed yet
@@ -94,15 +102,57 @@ class SequencedMember(OrderingProtocol):
 
     def _repeat_requests(self, g: GroupId) -> None:
         # Only if nothing of ours was delivered for a whole period: a long queue is not a loss.
-        if not self.requests:
+        unnumbered = self._unnumbered()
+        if not unnumbered:
             return
-        oldest = next(iter(self.requests))
-        if oldest == self.oldest_request:
-            for n in list(self.requests)[: self.options.fetch_batch]:
+        if unnumbered[0] == self.oldest_request:
+            for n in unnumbered[: self.options.fetch_batch]:
                 self.note("retransmit", g, self.me, n)
                 self.request(g, n, self.requests[n])
-        self.oldest_request = oldest
+        self.oldest_request = unnumbered[0]
         self.start_timer(g, "retry", self.options.retry_ms)
+
+    def _unnumbered(self) -> list[int]:
+        """Own frames that, as far as is known here, have no number."""
+        return [n for n in self.requests if n > self.numbered]
+
+    # -- a guest ----------------------------------------------------------------------------------
+
+    @on(Accepted)
+    def on_ACCEPTED(self, src: ProcessId, g: GroupId, accepted: Accepted, m: bytes) -> None:
+        self._check_sequencer(src)
+        if not accepted.stable <= accepted.n <= self.S:
+            raise PeerError(f"{accepted} came to a process that has sent {self.S} frames")
+        if self.me in self.views[g].guests:  # else it came late
+            self.learn_as_guest(g, accepted.n, accepted.stable)
+
+    def learn_as_guest(self, g: GroupId, n: int, stable: int) -> None:
+        """Our frames up to n are numbered. Those not stable are kept: a sequencer may die with
+        the number, and the next one must be asked again."""
+        if n > self.numbered:
+            self.numbered = n
+            self.out.ordered.append((g, n - self.S_first))
+        settled = [k for k in self.requests if k <= stable]
+        for k in settled:
+            del self.requests[k]
+        if settled:
+            self.out.stable.append((g, stable - self.S_first))
+        if self.requests:
+            self.start_timer(g, "repeat", self.options.retry_ms)
+
+    def _follow_view(self, g: GroupId, entry: ViewEntry) -> None:
+        """A guest learns who the members are; or that it is one itself, or a guest no longer."""
+        self._start_after(entry.N)
+        self.done.update(entry.last)
+        if self.me in entry.members:
+            self._become_member()
+        self.install(self._view_of(g, entry, self.views[g].era))
+        self.acknowledge(g)
+
+    def _become_member(self) -> None:
+        """What has a number was delivered before our first view."""
+        last, self.numbered = self.done.get(self.me, 0), 0
+        self.requests = {n: m for n, m in self.requests.items() if n > last}
 
     # -- a member delivers ------------------------------------------------------------------------
 
@@ -116,8 +166,10 @@ class SequencedMember(OrderingProtocol):
         self._check_sequencer(src)
         if self.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
             self.acknowledge(g)
+        elif self.me in self.views[g].guests:
+            self._follow_view(g, view)
         else:
-            self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.number, b"", view))
+            self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.N, b"", view))
 
     def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
         """Put an entry at its number, and deliver what is in turn."""
@@ -160,16 +212,21 @@ class SequencedMember(OrderingProtocol):
 
     def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
         now = self.views[g]
-        self.done.update(pair for pair in entry.last if pair[0] in entry.joined)
-        self.install(View(g, entry.number, entry.members, self.leader, now.era, entry.N))
+        new = {*entry.joined, *entry.guests}
+        self.done.update(pair for pair in entry.last if pair[0] in new)
+        self.install(self._view_of(g, entry, now.era))
         if not self.handed:
             self.taken = self.R  # a view needs no consumption
         if not self.delivers:  # our last: nothing after it is for us
             self.taken = self.top = self.R
             self.arrived.clear()
             self.kept.clear()
-            self.requests.clear()
+            if self.me in entry.guests:
+                self.numbered = self.done.get(self.me, 0)
             self.acknowledge(g)
+
+    def _view_of(self, g: GroupId, entry: ViewEntry, era: int) -> View:
+        return View(g, entry.number, entry.members, self.leader, era, entry.N, guests=entry.guests)
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
@@ -208,7 +265,7 @@ class SequencedMember(OrderingProtocol):
         first = self.R + 1
         last = min(self.arrived, default=self.top + 1) - 1
         last = min(last, self.R + self.options.fetch_batch)
-        self.note("nack", g, self.leader, first, f"{first}..{last}")
+        self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
         self.send(self.leader, g, Fetch(first, last))
         self.start_timer(g, "gap", self.options.gap_ms)
 
@@ -247,7 +304,9 @@ class SequencedMember(OrderingProtocol):
         elif name == "ack":
             if self.taken > self.acked:
                 self.acknowledge(g)
-        elif self.kept:  # "repeat": the STATUS that calls it stable may have been lost
+        elif self.kept or (
+            self.numbered and self.requests
+        ):  # "repeat": the word that calls it stable may be lost
             self.acknowledge(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
@@ -262,10 +321,10 @@ class SequencedMember(OrderingProtocol):
         # A joiner starts at exactly the entry that admits it. Starting at the first number seen
         # would hide a lost prefix. A repeat of the entry that began a former stay is void.
         g, header = packet.group, packet.header
-        if g in self.views or not isinstance(header, ViewEntry) or self.me not in header.joined:
+        if g in self.views or not isinstance(header, ViewEntry) or not self._admits_us(header):
             super()._keep_if_early(packet)
             return
-        if header.number <= self.left_in.get(g, 0):
+        if (packet.era, header.N) <= self.left_in.get(g, (0, 0)):
             self.note("drop", g, packet.src, 0, "former stay")
             return
         if self.admitted_by not in (None, packet.src):
@@ -274,8 +333,12 @@ class SequencedMember(OrderingProtocol):
             return
         self._start_after(header.N)
         self._take_up_frames(header.last)
-        self.install(View(g, header.number, header.members, packet.src, packet.era, header.N))
+        self.leader = packet.src
+        self.install(self._view_of(g, header, packet.era))
         self.acknowledge(g)
+
+    def _admits_us(self, entry: ViewEntry) -> bool:
+        return self.me in entry.joined or self.me in entry.guests
 
     def _start_after(self, number: int) -> None:
         """The next number expected here is the one after this."""
@@ -287,6 +350,7 @@ class SequencedMember(OrderingProtocol):
         """Of every origin, the frame that was numbered last; our own go on from there."""
         self.done.update(last)
         self.S = self.S_first = self.done.get(self.me, 0)
+        self.numbered = 0
 
     def on_view(self, view: View) -> None:
         """A numbered view is an entry among others. One without a number begins a new era.
@@ -297,6 +361,9 @@ class SequencedMember(OrderingProtocol):
         later = not view.start and view.era > 1
         assert not later or self.delivers or view.leader != self.me, "it knows of no frames before"
         self.delivers = view.group in self.member_of
+        if self.me not in view.senders:
+            self.requests.clear()
+            self.numbered = 0
         if view.start:
             self.leader = view.leader
         else:
@@ -307,6 +374,7 @@ class SequencedMember(OrderingProtocol):
         g = view.group
         self.leader = view.leader
         self._start_after(0)
+        self.numbered = 0
         if self.own:
             self.out.stable.append((g, self.own[-1][1] - self.S_first))
             self.own.clear()
@@ -319,9 +387,12 @@ class SequencedMember(OrderingProtocol):
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return tuple(
-            Kept(e.origin, e.n, (N,) if e.view is None else (N, *e.view.members), e.payload)
+            Kept(e.origin, e.n, (N,) if e.view is None else (N, *_stamp(e.view)), e.payload)
             for N, e in sorted({**self.kept, **self.arrived}.items())
         )
+
+    def holdings(self, g: GroupId) -> tuple[int, int]:
+        return len(self.arrived), len(self.kept)
 
     def held_back(self) -> list[Waiting]:
         """Numbered frames behind a gap, and our own that have no number yet."""
@@ -336,9 +407,10 @@ class SequencedMember(OrderingProtocol):
 
     def _asked(self, g: GroupId) -> Iterator[Waiting]:
         behind = {e.n for e in self.arrived.values() if e.origin == self.me}
-        for n, m in self.requests.items():
+        for n in self._unnumbered():
             if n not in behind:
-                yield Waiting(g, self.me, n, (Awaited("order", g, self.leader, n),), m)
+                awaits = (Awaited("order", g, self.leader, n),)
+                yield Waiting(g, self.me, n, awaits, self.requests[n])
 
     def gaps(self, g: GroupId) -> dict[int, Awaited]:
         """What is missing at each number that is known to be given and cannot be delivered."""
@@ -351,11 +423,20 @@ class SequencedMember(OrderingProtocol):
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""
         for kept in union:
-            N, *members = kept.stamp
+            N, *view_stamp = kept.stamp
             if N > self.R:
                 view = None
                 if kept.origin == VIEW_ENTRY:
-                    view = ViewEntry(N, kept.n, tuple(members), (), (), 0)
+                    view = _from_stamp(N, *view_stamp)
                 self.arrived[N] = Numbered(kept.origin, kept.n, kept.payload, view)
         self.deliver_in_turn(g, self.arrived.pop(self.R + 1, None))
         self.arrived.clear()
+
+
+def _stamp(view: ViewEntry) -> tuple[int, ...]:
+    """A view as numbers in the stamp of a kept entry."""
+    return (view.number, len(view.members), *view.members, *view.guests)
+
+
+def _from_stamp(N: int, number: int, size: int, *processes: ProcessId) -> ViewEntry:
+    return ViewEntry(N, number, processes[:size], (), (), 0, processes[size:])

@@ -28,6 +28,7 @@ from ordercast.trace.holds import (
     Names,
     WaitsFor,
     encode_note,
+    in_words,
     joined,
     message_id,
     named,
@@ -80,7 +81,8 @@ class Watch:
                 self._received(event, senders.get(id(event.payload)))
         for note in out.notes:
             self._remarked(note)
-        self._held(held, out, " and ".join(map(self._cause, events)))
+        causes = (self._cause(event, senders) for event in events)
+        self._held(held, out, " and ".join(causes))
         return out
 
     # -- which messages a frame has ---------------------------------------------------------------
@@ -122,7 +124,7 @@ class Watch:
             first, count = self.names.messages(packet.payload)
         named_sender = self.names.process(packet.src if sender is None else sender)
         group = self.names.group(packet.group)
-        self.record(Observed("receive", group, named_sender, first, count, self._cause(packet)))
+        self.record(Observed("receive", group, named_sender, first, count, self._packet(packet)))
 
     def _remarked(self, note: Note) -> None:
         kind, g, sender, n, remark = note
@@ -152,6 +154,7 @@ class Watch:
         if now is not None:
             self._row(now, HoldNote(now.n, self._awaits(now), gone, by))
         else:
+            old = delivered.with_body(old)
             self._row(old, HoldNote(old.n, (), gone, by, delivered=delivered.has(old)))
 
     def _awaits(self, waiting: Waiting) -> tuple[WaitsFor, ...]:
@@ -163,10 +166,19 @@ class Watch:
         note = msgspec.structs.replace(note, text=_words(note))
         self.record(Observed("hold", group, sender, first, count, encode_note(note)))
 
-    def _cause(self, event: Event) -> str:
+    def _packet(self, packet: Receive) -> str:
+        header = getattr(packet.header, "header", packet.header)  # what a link carries
+        return f"{type(header).__name__} from {self.names.process(packet.src)}"
+
+    def _cause(self, event: Event, senders: dict[int, ProcessId]) -> str:
         if isinstance(event, Receive):
-            inner = getattr(event.header, "header", event.header)  # what a link carries
-            return f"{type(inner).__name__} from {self.names.process(event.src)}"
+            sender = senders.get(id(event.payload))
+            if sender is None:
+                return self._packet(event)
+            first, count = self.names.messages(event.payload)
+            group = self.names.group(event.group)
+            message = message_id(self.names.process(sender), group, first)
+            return f"{self._packet(event)} with {in_words(message, count)}"
         if isinstance(event, Timer):
             return f"timer {event.name}"
         if isinstance(event, Multicast):
@@ -189,10 +201,16 @@ class _Delivered:
                 self.numbers[g, seq] = (g, sender, n)
                 self.payloads.add((g, sender, payload))
 
+    def with_body(self, waiting: Waiting) -> Waiting:
+        """The same with the body that came just now, if one did."""
+        frame = (waiting.group, waiting.sender, waiting.n)
+        if waiting.payload or frame not in self.frames:
+            return waiting
+        return msgspec.structs.replace(waiting, payload=self.frames[frame])
+
     def has(self, waiting: Waiting) -> bool:
         """Is it among them?"""
-        g, sender, n, payload = waiting.group, waiting.sender, waiting.n, waiting.payload
-        return (g, sender, payload) in self.payloads if payload else (g, sender, n) in self.frames
+        return (waiting.group, waiting.sender, waiting.payload) in self.payloads
 
     def named(self, awaited: Awaited) -> WaitsFor:
         """With the messages that came in its place, if some were delivered."""
@@ -228,9 +246,9 @@ def _senders(out: Output, held: Iterable[Waiting]) -> dict[int, ProcessId]:
 
 
 def _words(note: HoldNote) -> str:
+    ended = f"{note.by} ended its wait for {joined(note.gone)}" if note.gone else ""
     if note.awaits:
-        waits = f"waits for {joined(note.awaits)}"
-        return f"{waits}; {joined(note.gone)} came with {note.by}" if note.gone else waits
+        return "; ".join(filter(None, (f"waits for {joined(note.awaits)}", ended)))
     if note.delivered:
-        return f"released by {joined(note.gone) or 'nothing new'} with {note.by}"
-    return f"waits no longer, after {note.by}"
+        return f"{ended or note.by}: delivered"
+    return f"{ended or note.by}: not held back any more, and not delivered"
