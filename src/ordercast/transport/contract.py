@@ -1,4 +1,4 @@
-"""What a connection is given, and what it tells its owner."""
+"""What connections and endpoints are given, and what they tell their owner."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from ordercast.core.ids import ProcessId
 from ordercast.errors import ConfigError
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import FIXED_SIZE, Frame
@@ -75,6 +76,44 @@ class Counters:
     def as_dict(self) -> dict[str, int]:
         """Every total by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+class DatagramCounters:
+    """What an endpoint of datagrams has done so far."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "datagrams_in",
+        "datagrams_lost_here",
+        "datagrams_out",
+        "datagrams_refused",
+        "not_for_us",
+        "repeats_spared",
+        "sends_delayed",
+    )
+
+    def __init__(self) -> None:
+        self.datagrams_in = 0  # of peers, for this node
+        self.datagrams_out = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.datagrams_refused = 0  # malformed, or of nobody in the cluster
+        self.not_for_us = 0  # heard in the multicast group, for others
+        self.datagrams_lost_here = 0  # the queue was full, or the system refused to send
+        self.sends_delayed = 0  # the system's buffer was full
+        self.repeats_spared = 0  # packets sent again before they had left
+
+    def as_dict(self) -> dict[str, int]:
+        """Every total by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class DatagramHandler(Protocol):
+    """The owner of an endpoint of datagrams."""
+
+    def on_datagrams(self, pid: ProcessId, frames: list[Frame]) -> None:
+        """Frames of a peer: some may be missing, come twice, or late."""
 
 
 class ConnectionHandler(Protocol):
