@@ -105,7 +105,8 @@ def test_a_fingerprint_is_the_same_under_every_hash_seed() -> None:
         for seed in ("0", "1", "4242")
     }
     assert len(prints) == 1
-    assert len(set(prints.pop().split())) == 6  # and six protocols have six of them
+    found = prints.pop().split()
+    assert len(found) == len(set(found)) >= 6  # each protocol has its own
 
 
 @pytest.mark.parametrize("foreign", [object(), lambda: None, iter([1]), bytearray(b"x")])

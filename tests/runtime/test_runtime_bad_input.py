@@ -186,7 +186,7 @@ async def test_a_second_group_of_a_group_scoped_order_needs_the_word() -> None:
         with pytest.raises(oc.ScopeError, match=r"'g1'.*'sequencer_pb'.*scope='group'"):
             await node.join("g2", order="total")
         with pytest.raises(oc.ScopeError, match="no protocol is built"):
-            await node.join("g3", order="causal", scope="domain")
+            await node.join("g3", order="total", scope="domain")
         await node.join("g2", order="total", scope="group")
         await node.join("g3", order="causal")  # another order: another promise
 

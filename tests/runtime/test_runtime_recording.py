@@ -67,7 +67,7 @@ async def test_the_trace_of_a_real_run_shows_every_promise_kept(
         "p1#1", "p2#1", "p3#1", "sequencer#1",
     ]  # fmt: skip
     assert {(e.order, e.protocol, e.scope) for e in events if e.kind == "group"} == {
-        (declared.order, protocol, "group")
+        (declared.order, protocol, declared.scope)
     }
 
 

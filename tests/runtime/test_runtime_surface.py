@@ -129,8 +129,8 @@ async def test_nodes_and_groups_say_what_they_are() -> None:
     assert repr(node) == "<Node 'alice', new>"
     async with node:
         group = await node.join("g", order="causal")
-        assert repr(group) == "<Group 'g', order 'causal' by 'vector'>"
-        assert (group.name, group.order, group.protocol) == ("g", "causal", "vector")
+        assert repr(group) == "<Group 'g', order 'causal' by 'cbcast'>"
+        assert (group.name, group.order, group.protocol) == ("g", "causal", "cbcast")
         assert group.members == ("alice",) and node.leads and node.incarnation == 1
     assert repr(node) == "<Node 'alice', closed>"
 

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-from ordercast.core.declaration import NETWORKS
+from ordercast.core.declaration import LETTERS, NETWORKS, Declaration
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
-COLUMNS = ("protocol", "order", "scope", "needs", "header", "packets", "waits exactly", "when idle")
+COLUMNS = (
+    "protocol", "order", "scope", "network", "header", "packets",
+    "waits exactly", "everyone must speak", "when idle", "source",
+)  # fmt: skip
 
 
 def markdown_table() -> str:
     """All protocols, what they promise, and the network classes they name."""
     lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
-    for name, protocol in PROTOCOLS.items():
-        d = protocol.declaration
-        default = " (default)" if DEFAULTS.get(d.order) == name else ""
-        exact = "yes" if d.exact else "no"
-        lines.append(
-            _row(
-                (
-                    f"`{name}`",
-                    f"`{d.order}`{default}",
-                    d.scope,
-                    d.network,
-                    d.header,
-                    d.packets,
-                    exact,
-                    d.silence,
-                )
-            )
-        )
-    lines += ["", "Header: integers in each header. Packets: per frame, in a group of n.", ""]
+    lines += [_row(cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
+    letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
+    lines += ["", f"Header: integers in the header of a frame. Packets: per frame. {letters}.", ""]
     for protocol in PROTOCOLS.values():
         d = protocol.declaration
         promises = ", ".join(f"`{promise}`" for promise in d.promises)
         lines.append(f"- **`{d.name}`** ({d.source}) promises {promises}. On a crash, {d.crash}.")
     lines += ["", *(f"- **{name}**: {meaning}." for name, meaning in NETWORKS.items())]
     return "\n".join(lines)
+
+
+def cells(d: Declaration) -> tuple[str, ...]:
+    """One protocol, in the order of COLUMNS."""
+    orders = (f"`{order}`{_default(order, d.name)}" for order in d.orders)
+    return (
+        f"`{d.name}`",
+        ", ".join(orders),
+        d.scope,
+        d.network,
+        d.header,
+        d.packets,
+        "yes" if d.exact else "no",
+        "yes" if d.everyone_speaks else "no",
+        d.silence,
+        d.source,
+    )
+
+
+def _default(order: str, name: str) -> str:
+    return " (default)" if DEFAULTS.get(order) == name else ""
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:

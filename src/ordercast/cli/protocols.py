@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ordercast.cli.exits import console
 from ordercast.cli.guarantees import markdown_table
-from ordercast.protocols.registry import PROTOCOLS
+from ordercast.core.declaration import LETTERS, Declaration
+from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
+
+COLUMNS = (
+    "protocol", "order", "scope", "net", "header", "packets", "exact", "all speak", "source",
+)  # fmt: skip
 
 
 def protocols(
@@ -23,11 +29,35 @@ def protocols(
     if markdown:
         print(markdown_table())
         return
-    table = Table(title="Protocols", caption="n members; more in docs/GUARANTEES.md")
-    for column in ("protocol", "order", "scope", "needs", "header", "packets", "when idle"):
-        table.add_column(column, overflow="fold")
+    table = Table(title="Protocols", caption=caption(), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in COLUMNS:
+        table.add_column(column, no_wrap=column in ("protocol", "net"), overflow="fold")
     for one in declarations:
-        table.add_row(
-            one.name, one.order, one.scope, one.network, one.header, one.packets, one.silence
-        )
+        table.add_row(*cells(one))
     console.print(table)
+
+
+def cells(d: Declaration) -> tuple[str, ...]:
+    """One protocol, in the order of COLUMNS."""
+    orders = (f"{order}{'*' if DEFAULTS.get(order) == d.name else ''}" for order in d.orders)
+    return (
+        d.name,
+        "\n".join(orders),
+        d.scope,
+        d.network,
+        d.header,
+        d.packets,
+        "yes" if d.exact else "no",
+        "yes" if d.everyone_speaks else "no",
+        d.source,
+    )
+
+
+def caption() -> str:
+    """What the signs mean."""
+    letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
+    return (
+        "*: what this order gets by default. header: integers per frame. packets: per frame.\n"
+        f"exact: waits only for what it depends on. all speak: a silent member holds others up.\n"
+        f"{letters}. More in docs/GUARANTEES.md"
+    )

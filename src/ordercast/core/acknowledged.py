@@ -75,12 +75,19 @@ class AcknowledgedProtocol(OrderingProtocol):
         record = self.stability[g]
         record.kept[q][n] = Kept(q, n, stamp, m)
         if g not in self.member_of:  # our own frame to a group in which we are a guest
+            self._sent_as_guest(g, record, n)
             return
         self.out.deliveries.append((g, q, n, 0, m))
         if self.options.driver_consumes:
             record.handed.append((q, n))
         else:
             self._take(g, record, q, n)
+
+    def _sent_as_guest(self, g: GroupId, record: Stability, n: int) -> None:
+        self.out.ordered.append((g, record.sent_before + n))
+        if not record.A.marks:  # nobody is there who could deliver it
+            record.kept[self.me].clear()
+            self.out.stable.append((g, record.sent_before + n))
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         """The application took these; now they count as delivered here."""
@@ -103,6 +110,12 @@ class AcknowledgedProtocol(OrderingProtocol):
             and q in record.kept
             and (n <= record.stable[q] or n in record.kept[q])
         )
+
+    def holdings(self, g: GroupId) -> tuple[int, int]:
+        if g not in self.stability:
+            return 0, 0
+        kept = sum(map(len, self.stability[g].kept.values()))
+        return len(self.unstable(g)) - kept, kept
 
     @abstractmethod
     def mark(self, g: GroupId, q: ProcessId) -> int:

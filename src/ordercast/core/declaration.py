@@ -27,6 +27,12 @@ NETWORKS: dict[Network, str] = {
 STRENGTH: dict[Network, int] = {network: rank for rank, network in enumerate(NETWORKS)}
 
 
+LETTERS: dict[str, str] = {
+    "n": "members of the group",
+    "c": "entries that changed since the sender's last frame to the group",
+}  # of the formulas below
+
+
 class Declaration(msgspec.Struct, frozen=True):
     """One row of the protocol table."""
 
@@ -34,11 +40,18 @@ class Declaration(msgspec.Struct, frozen=True):
     order: Order
     scope: Scope
     network: Network  # the weakest network it works on by itself
-    header: str  # integers in each header, as a formula of n members
-    packets: str  # packets per frame in a closed group of n
+    header: str  # integers in the header of a frame, as a formula (LETTERS)
+    packets: str  # packets per frame in a closed group of n, as a formula
     exact: bool  # does a message wait only for a message it really depends on?
     silence: str  # what must be said when nobody has anything to say
     source: str  # document and section
     promises: tuple[str, ...]  # property names of the trace verifier, without crashes
     crash: str  # what a crash does, in one sentence
     sequenced: bool = False  # one process numbers the frames, and the views among them
+    also: tuple[Order, ...] = ()  # further orders that it gives
+    everyone_speaks: bool = False  # a member that says nothing holds the others up
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """Every order it may be chosen for."""
+        return (self.order, *self.also)
