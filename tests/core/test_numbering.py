@@ -114,8 +114,10 @@ def test_a_frame_of_a_former_stay_gets_no_number_in_the_next_one() -> None:
     enter(made, 2, 1)
     enter(made, 2, 3)  # overtook 2
     made.dismiss(2)
+    made.end_stay(2)
     made.enter(Numbered(-1, 2, b""))
     made.admit(2)
+    made.begin_stay(2)
     made.enter(Numbered(-1, 3, b""))
     assert enter(made, 2, 2) == []  # late
     assert enter(made, 2, 3) == []
@@ -126,7 +128,9 @@ def test_a_frame_of_a_former_stay_gets_no_number_in_the_next_one() -> None:
 def test_one_that_never_got_a_number_in_its_former_stay_is_remembered_too() -> None:
     made = book(1, 2)
     made.dismiss(2)
+    made.end_stay(2)
     made.admit(2)
+    made.begin_stay(2)
     assert enter(made, 2, 1) == []
 
 
@@ -145,11 +149,12 @@ def test_a_view_entry_tells_of_those_present_and_leaving_and_who_comes_back() ->
     made = Numbering((1, 2, 3, 4), 0, {1: 5, 2: 6, 3: 7, 4: 8}, 10)
     made.dismiss(2)
     made.enter(Numbered(VIEW_ENTRY, 2, b""))
-    assert [p for p, _ in made.last_of_present(dead=(4,))] == [1, 2, 3]  # 2 may be heard once more
+    assert [p for p, _ in made.last_of((), dead=(4,))] == [1, 2, 3]  # 2 may be heard once more
     made.acknowledged(2, 1)
-    assert [p for p, _ in made.last_of_present(dead=())] == [1, 3, 4]
+    assert [p for p, _ in made.last_of((), dead=())] == [1, 3, 4]
+    made.begin_stay(2)
     made.admit(2)
-    assert made.last_of_present(dead=(4,)) == ((1, 5), (2, 16), (3, 7))
+    assert made.last_of((), dead=(4,)) == ((1, 5), (2, 16), (3, 7))
     assert set(made.last) == {1, 2, 3, 4}
     made.forget(2)
     assert 2 not in made.last

@@ -11,6 +11,8 @@ def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None
     out.transmits.append(((2,), 1, 1, None, b""))  # type: ignore[arg-type]
     out.timers.append((1, "ack", 5))
     out.stable.append((1, 1))
+    out.guest.append((1, True))
+    out.ordered.append((1, 1))
     out.faults.append((2, "x"))
     out.notes.append(("drop", 1, 2, 0, ""))
     columns = [getattr(out, name) for name in Output.__slots__]

@@ -421,8 +421,9 @@ def test_sequencer_D6_a_rejoiner_does_not_start_at_the_view_of_its_former_stay(w
     b.carry()
     b.step(1, Change(G, left=(3,)))
     b.carry()
+    last = b.machines[3].views[G]
     again = b.machines[3] = way.protocol(3)
-    again.left_in = {G: 3}
+    again.left_in = {G: (last.era, last.start)}
     b.repeat(first)
     assert again.views == {}
     b.step(1, Change(G, joined=(3,)))

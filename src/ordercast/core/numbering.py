@@ -31,6 +31,7 @@ class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
     joined: tuple[ProcessId, ...]
     last: tuple[tuple[ProcessId, int], ...]  # the last numbered frames of those present
     stable: int
+    guests: tuple[ProcessId, ...] = ()  # may send; the number of the view is new only to members
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
@@ -88,6 +89,8 @@ class Numbering(PlainState):
         self.N = N = self.N + 1
         self.history[N] = entry
         self.number_of[entry.origin, entry.n] = N
+        if not self.acks.marks:  # nobody is there who could consume it
+            self.acks.lowest = N
         return N
 
     def acknowledged(self, p: ProcessId, R: int) -> bool:
@@ -107,6 +110,9 @@ class Numbering(PlainState):
         self.acks.admit(p, self.N)
         self.joining[p] = self.N + 1
         self.leaving.pop(p, None)  # its word on the last view of a former stay may be lost
+
+    def begin_stay(self, p: ProcessId) -> None:
+        """p, a member or a guest, will send, perhaps not for the first time."""
         self.ahead.pop(p, None)
         if p in self.last:  # what is still under way from a former stay counts as a repeat
             self.last[p] += self.limit
@@ -114,7 +120,10 @@ class Numbering(PlainState):
     def dismiss(self, p: ProcessId) -> None:
         """The next entry is the last for p; it is waited for until it has that one."""
         self.leaving[p] = self.N + 1
-        self.last.setdefault(p, 0)  # it was here: see `admit`
+
+    def end_stay(self, p: ProcessId) -> None:
+        """p sends nothing more, unless it comes back: see `begin_stay`."""
+        self.last.setdefault(p, 0)
 
     def forget(self, p: ProcessId) -> None:
         """p is dead: nothing more is expected of it, and its waiting frames are void."""
@@ -122,9 +131,11 @@ class Numbering(PlainState):
         for table in (self.joining, self.leaving, self.last, self.ahead):
             table.pop(p, None)
 
-    def last_of_present(self, dead: Iterable[ProcessId]) -> tuple[tuple[ProcessId, int], ...]:
+    def last_of(
+        self, guests: Iterable[ProcessId], dead: Iterable[ProcessId]
+    ) -> tuple[tuple[ProcessId, int], ...]:
         """For a view entry: the last frames of those who are here or leaving, not of all before."""
-        present = self.acks.marks.keys() - set(dead)
+        present = {*self.acks.marks, *guests} - set(dead)
         return tuple(sorted((p, n) for p, n in self.last.items() if p in present))
 
     def prune(self) -> None:

@@ -33,13 +33,17 @@ Note = tuple[str, GroupId, ProcessId, int, str]
 class Output:
     """The effects of one step."""
 
-    __slots__ = ("deliveries", "faults", "notes", "stable", "timers", "transmits")
+    __slots__ = (
+        "deliveries", "faults", "guest", "notes", "ordered", "stable", "timers", "transmits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.transmits: list[Transmit] = []
         self.deliveries: list[Delivery | View] = []
         self.timers: list[TimerRequest] = []
         self.stable: list[tuple[GroupId, int]] = []  # own frames up to n: delivered by all
+        self.guest: list[tuple[GroupId, bool]] = []  # from now on, or no longer, a guest of g
+        self.ordered: list[tuple[GroupId, int]] = []  # a guest's frames up to n have their place
         self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
         self.notes: list[Note] = []
 
@@ -53,6 +57,10 @@ class Output:
             self.timers = []
         if self.stable:
             self.stable = []
+        if self.guest:
+            self.guest = []
+        if self.ordered:
+            self.ordered = []
         if self.faults:
             self.faults = []
         if self.notes:

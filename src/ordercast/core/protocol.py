@@ -87,7 +87,7 @@ class OrderingProtocol(PlainState, ABC):
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
         self.member_of: set[GroupId] = set()  # groups whose messages are delivered here
         self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
-        self.left_in: dict[GroupId, int] = {}  # views up to here belong to a former stay
+        self.left_in: dict[GroupId, tuple[int, int]] = {}  # (era, start) that ended a former stay
         self.admitted_by: ProcessId | None = None  # the leader a joiner believes; None: anybody
         self.out = Output()
 
@@ -187,6 +187,9 @@ class OrderingProtocol(PlainState, ABC):
             self.member_of.add(view.group)
         else:
             self.member_of.discard(view.group)
+        was_guest = before is not None and self.me in before.guests
+        if was_guest != (self.me in view.guests):
+            self.out.guest.append((view.group, not was_guest))
         self.on_view(view)
 
     def take_early(self, g: GroupId) -> None:
@@ -241,6 +244,11 @@ class OrderingProtocol(PlainState, ABC):
     def has_delivered(self, g: GroupId, q: ProcessId, n: int) -> bool:
         """Is another copy of frame n of q a repeat? Where frames are not relayed there is none."""
         return False
+
+    def holdings(self, g: GroupId) -> tuple[int, int]:
+        """How many frames of g are held back, and how many are delivered and kept as unstable."""
+        held = sum(1 for waiting in self.held_back() if waiting.group == g)
+        return held, len(self.unstable(g)) - held
 
     # -- what a protocol page writes ------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from ordercast.core.events import Change, View
+from ordercast.core.guests import GuestBook
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.core.protocol import Options, on
-from ordercast.core.sequenced import Accept, Delivered, Fetch, SequencedMember, Status
+from ordercast.core.sequenced import Accept, Accepted, Delivered, Fetch, SequencedMember, Status
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
@@ -27,6 +28,7 @@ class SequencedProtocol(SequencedMember):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.book: Numbering | None = None  # at the sequencer only
+        self.guests = GuestBook((), {})  # at the sequencer only
         self.backoff = 1  # periods until its next STATUS
 
     @abstractmethod
@@ -43,13 +45,26 @@ class SequencedProtocol(SequencedMember):
         frames = book.in_order(origin, n, m)
         for frame in frames:
             self._enter(g, frame)
-        if not frames and (N := book.number_of.get((origin, n))) is not None:
+        if origin in self.guests.stable:
+            self._prune(g)
+            self._tell_guest(origin, g)
+        elif not frames and (N := book.number_of.get((origin, n))) is not None:
             self._resend(origin, g, N)
+
+    def _tell_guest(self, p: ProcessId, g: GroupId) -> None:
+        """How far its frames have come: it is sent no ACCEPT."""
+        assert self.book is not None
+        n, stable = self.book.last.get(p, 0), self.guests.stable[p]
+        if p == self.me:
+            self.learn_as_guest(g, n, stable)
+        else:
+            self.send(p, g, Accepted(n, stable))
 
     def _enter(self, g: GroupId, entry: Numbered) -> None:
         book = self.book
         assert book is not None
         N = book.enter(entry)
+        self.guests.numbered(entry.origin, entry.n, N)
         if entry.view is not None:
             self._tell_view(g, entry.view)
         else:
@@ -64,11 +79,13 @@ class SequencedProtocol(SequencedMember):
         for p, last_view in self.book.leaving.items():
             if last_view == entry.N and p != self.me:
                 self.send(p, g, entry)
+        for p in self.guests.untold:
+            self.send(p, g, entry)
 
     def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
         assert self.book is not None
         entry = self.book.history[N]
-        if p == self.me:
+        if p == self.me or p in self.guests.stable:
             return
         self.note("retransmit", g, entry.origin, entry.n, f"number {N} to {p}")
         if entry.view is not None:
@@ -92,7 +109,10 @@ class SequencedProtocol(SequencedMember):
             raise PeerError("an acknowledgement came to a process that is no sequencer")
         repeated = self.book.acks.marks.get(p) == ack.R
         self._acknowledged(g, p, ack.R)
-        if repeated:
+        self.guests.confirmed(p, ack.R)
+        if p in self.guests.stable:
+            self._tell_guest(p, g)
+        elif repeated:
             self._send_status(p, g)
 
     def acknowledge(self, g: GroupId) -> None:
@@ -110,6 +130,8 @@ class SequencedProtocol(SequencedMember):
     def _prune(self, g: GroupId) -> None:
         assert self.book is not None
         self.book.prune()
+        for p in self.guests.settle(self.book.stable):
+            self._tell_guest(p, g)
         self.start_timer(g, "status", self.options.status_ms)
         self.learn(g, self.book.N, self.book.stable)
 
@@ -127,7 +149,9 @@ class SequencedProtocol(SequencedMember):
                 self._resend(p, g, book.joining[p])
             else:
                 self._send_status(p, g)
-        if behind:
+        for p, entry in self.guests.untold.items():
+            self.send(p, g, entry)
+        if behind or self.guests.untold:
             self.backoff = min(2 * self.backoff, MAX_BACKOFF)
             self.start_timer(g, "status", self.options.status_ms * self.backoff)
 
@@ -147,42 +171,66 @@ class SequencedProtocol(SequencedMember):
 
     def still_expects(self, p: ProcessId) -> bool:
         """A leaver's word that it has seen its last view."""
-        return self.book is not None and p in self.book.leaving
+        return self.book is not None and (p in self.book.leaving or p in self.guests.untold)
 
     def on_change(self, change: Change) -> None:
         """At the sequencer: the next view gets a number like a message."""
         g, book, now = change.group, self.book, self.views[change.group]
         assert book is not None, "a change of members goes to the sequencer"
-        stay = tuple(p for p in now.members if p not in (*change.left, *change.dead))
+        entry = self._next_view(book, now, change)
+        for p in change.dead:
+            book.forget(p)
+            self.guests.forget(p)
+        if (entry.members, entry.guests) != (now.members, now.guests):
+            self._change_to(g, book, now, entry)
+        self._prune(g)
+
+    def _next_view(self, book: Numbering, now: View, change: Change) -> ViewEntry:
+        gone = (*change.left, *change.dead)
+        stay = tuple(p for p in now.members if p not in gone)
         joined = tuple(p for p in change.joined if p not in stay)
+        members = stay + joined
+        guests = [p for p in now.guests if p not in gone and p not in members]
+        guests += [p for p in change.guests if p not in members and p not in guests]
         for p in joined:
             book.admit(p)
-        last = book.last_of_present(change.dead)
-        N = book.N + 1
-        entry = ViewEntry(N, now.number + 1, stay + joined, joined, last, book.stable)
-        if self.me in joined:
-            self._start_after(N - 1)
-            self.handed.clear()  # a stay begins
-            self._take_up_frames(last)
-            self.member_of.add(g)
-            self.delivers = True
+        for p in (*joined, *guests):
+            if p not in now.senders:
+                book.begin_stay(p)
         for p in change.left:
             if p in now.members:
                 book.dismiss(p)
-        for p in change.dead:
-            book.forget(p)
+            book.end_stay(p)
+        number = now.number if members == now.members else now.number + 1
+        last = book.last_of(guests, change.dead)
+        return ViewEntry(book.N + 1, number, members, joined, last, book.stable, tuple(guests))
+
+    def _change_to(self, g: GroupId, book: Numbering, now: View, entry: ViewEntry) -> None:
+        self.guests.change(entry)
+        self.guests.untold.pop(self.me, None)
+        if self.me in (*entry.members, *entry.guests) and self.me not in now.senders:
+            self._begin_stay(g, entry)
         if g in self.member_of:
             self.others[g] = tuple(p for p in entry.members if p != self.me)
         else:  # it only leads, and delivers nothing
-            self.install(View(g, entry.number, entry.members, self.me, now.era, N))
-        self._enter(g, Numbered(VIEW_ENTRY, entry.number, b"", entry))
-        self._prune(g)
+            self.install(self._view_of(g, entry, now.era))
+        self._enter(g, Numbered(VIEW_ENTRY, entry.N, b"", entry))
+
+    def _begin_stay(self, g: GroupId, entry: ViewEntry) -> None:
+        """The sequencer itself comes in."""
+        self._start_after(entry.N - 1)
+        self.handed.clear()
+        self._take_up_frames(entry.last)
+        if self.me in entry.members:
+            self.member_of.add(g)
+            self.delivers = True
 
     def gone_for_good(self, p: ProcessId) -> None:
         # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.
         super().gone_for_good(p)
         if self.book is not None:
             self.book.forget(p)
+            self.guests.forget(p)
 
     def held_back(self) -> list[Waiting]:
         """At the sequencer also the frames that overtook their predecessors."""
@@ -203,4 +251,5 @@ class SequencedProtocol(SequencedMember):
         leads = self.me == view.leader
         limit = self.options.max_held
         self.book = Numbering(view.members, 0, self.done, limit) if leads else None
+        self.guests = GuestBook(view.guests if leads else (), self.done)
         super()._begin_era(view)

@@ -258,7 +258,7 @@ class LedMembership(PlainState):
     def _on_install(self, out: Output, src: ProcessId, install: Install) -> None:
         known = [view for view in install.views if view.group in self.views]
         for view in install.views:
-            if view not in known and view.number <= self.protocol.left_in.get(view.group, 0):
+            if view not in known and view.era <= self.protocol.left_in.get(view.group, (0, 0))[0]:
                 return  # a repeat from a former stay
         if any(view.era != self.views[view.group].era + 1 for view in known):
             return

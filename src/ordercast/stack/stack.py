@@ -64,7 +64,9 @@ class Stack(PlainState):
         self.linked: set[GroupId] = set()  # groups that need links on this network
         self.linked_views: set[GroupId] = set()  # groups of which only the view changes need them
         self.links: dict[ProcessId, Link] = {}
-        self.left_in: dict[GroupId, int] = {}  # the last view of each group that was closed
+        self.left_in: dict[
+            GroupId, tuple[int, int]
+        ] = {}  # era, start of a closed group's last view
         self.running: set[str] = set()  # timers of the links
         self.out = Output() if out is None else out
 
@@ -77,7 +79,7 @@ class Stack(PlainState):
         """
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
         machine = self._machine(protocol)
-        machine.left_in[g] = self.left_in.get(g, 0)
+        machine.left_in[g] = self.left_in.get(g, (0, 0))
         machine.admitted_by = leader
         self.protocols[g] = machine
         declared = protocol.declaration
@@ -111,7 +113,8 @@ class Stack(PlainState):
         if protocol is None:
             return
         if g in protocol.views:
-            self.left_in[g] = protocol.views[g].number
+            last = protocol.views[g]
+            self.left_in[g] = (last.era, last.start)
         self.straight.pop(g, None)
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
