@@ -57,7 +57,7 @@ class BlockTotal(BlockOrderProtocol):
         silence="NULL of every silent member",
         source="004, 4 and footnote 7",
         promises=(
-            "no_duplication", "no_creation", "membership", "validity",
+            "no_duplication", "no_creation", "membership", "validity", "agreement",
             "fifo.group", "fifo.global", "causal.group", "causal.global",
             "total.group", "total.pairwise", "total.global", "total.gapless",
             "hybrid.total_causal",
