@@ -50,7 +50,13 @@ def explore(
     loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
     duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
     rounds: int | None = typer.Option(
-        None, help="Rounds of timers without progress until it counts as blocked: 4, crash: 1."
+        None, help="Rounds of timers without progress that count as blocked; 4, after a crash 1."
+    ),
+    rounds_after: int = typer.Option(
+        1, help="Rounds of timers after everything was delivered; nothing may follow then."
+    ),
+    expect: list[str] = typer.Option(
+        [], help="A property wanted beside those promised, also after a crash; may be repeated."
     ),
     limit: int = typer.Option(DEFAULT_LIMIT, help="States, for each script."),
     prune: bool = typer.Option(True, help="Skip orders of steps that lead to the same states."),
@@ -77,6 +83,8 @@ def explore(
                 duplicates=duplicates,
                 crash=crash,
                 rounds=(1 if crash else 4) if rounds is None else rounds,
+                rounds_after=rounds_after,
+                expect=tuple(expect),
             )
             with progress.status(f"exploring {protocol}, script {name}"):
                 found[name] = explore_scenario(scenario, limit=limit, prune=prune)

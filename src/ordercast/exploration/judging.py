@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ordercast.exploration.process import CLOSED, Entry
-from ordercast.exploration.scenario import Scenario
+from ordercast.exploration.scenario import Scenario, message_name
 from ordercast.exploration.space import Outcome
 from ordercast.trace.oracle.judge import GENERAL, HYBRIDS, ORDERS
 from ordercast.trace.oracle.logs import Run
 from ordercast.trace.schema import Event, Violation
 
+LIVE = ("validity", "agreement", "agreement.uniform")  # need somebody to answer
+
 
 class Judge:
-    """Judges what the protocol of a scenario promises."""
+    """Judges what the protocol of a scenario promises, and what else is expected of it.
+
+    In a run without a crash everything said has to reach everybody, promised or not: every network
+    but N0 brings it there, and a protocol for N0 has to. After a crash some wait for the dead, for
+    good, as no view ever changes here: then only the order is judged, and what was asked for.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        # In a run without a crash every network but N0 brings everything to everybody, and a
-        # protocol for N0 has to: then even one that promises little delivers all.
-        promises = scenario.protocol.declaration.promises
-        self.expected = tuple(dict.fromkeys((*promises, "agreement")))
+        promises, also = scenario.protocol.declaration.promises, scenario.expect
+        safe = (name for name in promises if name not in LIVE)
+        self.expected = tuple(dict.fromkeys((*promises, "agreement", *also)))
+        self.expected_after_a_crash = tuple(dict.fromkeys((*safe, *also)))
         self.verdicts: dict[Outcome, Violation | None] = {}
 
     def violation(self, outcome: Outcome) -> Violation | None:
@@ -32,23 +39,26 @@ class Judge:
         return self.verdicts[outcome]
 
     def _look(self, outcome: Outcome) -> Violation | None:
+        said = {entry.what for log in outcome.logs for entry in log if entry.kind == "send"}
         for p, log in enumerate(outcome.logs):
             for entry in log:
-                if entry.kind in ("fault", "error"):
+                if entry.kind in ("fault", "error") or entry.what not in said:
                     return _mistake(p, entry)
         run = Run(list(events(self.scenario, outcome)))
-        for name in self.expected:
+        expected = self.expected_after_a_crash if any(outcome.crashed) else self.expected
+        for name in expected:
             for violation in _violations(name, run):
                 return violation
         return None
 
     def _after_the_end(self, outcome: Outcome) -> Violation | None:
         """Everything was delivered and judged before; whatever was delivered since is too much."""
+        said = {message_name(k) for k in range(len(self.scenario.script))}
         for p, log in enumerate(outcome.logs):
             for entry in log[1:]:
-                if entry.kind in ("fault", "error"):
+                if entry.kind != "deliver" or entry.what not in said:
                     return _mistake(p, entry)
-                sentence = f"p{p} delivers {entry.what} after it has delivered everything."
+                sentence = f"p{p} delivers {entry.what} after everything was delivered."
                 return Violation("no_duplication", sentence, {"process": f"p{p}"})
         return None
 
@@ -90,5 +100,8 @@ def _mistake(p: int, entry: Entry) -> Violation:
     if entry.kind == "fault":
         sentence = f"p{p} blames a peer that did nothing wrong, {entry.what}."
         return Violation("no_fault", sentence, {"process": f"p{p}", "reason": entry.what})
+    if entry.kind == "deliver":
+        sentence = f"p{p} delivers {entry.what!r}, which nobody has said."
+        return Violation("no_creation", sentence, {"process": f"p{p}", "message": entry.what})
     sentence = f"The machine of p{p} broke: {entry.what}"
     return Violation("no_error", sentence, {"process": f"p{p}", "reason": entry.what})

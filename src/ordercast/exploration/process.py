@@ -96,7 +96,7 @@ class Processes:
         self.packet_numbers: dict[str, PacketNumber] = {}
         self.reactions: dict[tuple[ProcessState, Stimulus], Reaction] = {}
         self.speaks: list[bool] = []  # has this state something to say now?
-        self.finished: list[bool] = []  # has it said and delivered all?
+        self.finished: list[bool] = []  # has it said and delivered all, or crashed?
         self.spoiled: list[bool] = []  # does its log alone show that something is wrong?
         self.rounds: dict[ProcessState, ProcessState] = {}
         self.closings: dict[ProcessState, ProcessState] = {}
@@ -235,6 +235,8 @@ class Processes:
         return after is None or message_name(after) in _delivered(process.log)
 
     def _finished(self, process: Process) -> bool:
+        if process.crashed or process.log[:1] == CLOSED:
+            return True
         everything_said = process.said == len(self.script[process.p])
         return everything_said and self.wanted[process.p] <= _delivered(process.log)
 

@@ -11,6 +11,7 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
+from ordercast.trace.schema import PROPERTIES
 
 Members = tuple[ProcessId, ...]
 MessageId = int  # the place in the script, from 0; people see m1, m2, ...
@@ -42,13 +43,20 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int = 0  # packets that come twice, in all
     crash: bool = False  # one process, whichever, may crash at any moment
     rounds: int = 4  # of timers that may bring no progress before we call it blocked
+    rounds_after: int = 4  # of timers after everything was delivered: nothing may follow
+    expect: tuple[str, ...] = ()  # properties wanted beside those promised, also after a crash
     options: Options = Options()
 
     def __post_init__(self) -> None:
-        for name, least in (("processes", 1), ("losses", 0), ("duplicates", 0), ("rounds", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} must be at least {least}")
+        if self.processes < 1:
+            raise ValueError(f"processes={self.processes} must be at least 1")
+        for name in ("losses", "duplicates", "rounds", "rounds_after"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)} must not be negative")
         self._check_network()
+        for name in self.expect:
+            if name not in PROPERTIES:
+                raise ValueError(f"unknown property {name!r}; known are {', '.join(PROPERTIES)}")
         for members in self.groups:
             _check_group(members, self.processes)
         for k, saying in enumerate(self.script):

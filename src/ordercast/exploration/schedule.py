@@ -32,6 +32,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int = 0
     crash: bool = False
     rounds: int = 4
+    rounds_after: int = 4
+    expect: tuple[str, ...] = ()
     property: str
     sentence: str
     witness: dict[str, Any] = {}
@@ -57,6 +59,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             duplicates=scenario.duplicates,
             crash=scenario.crash,
             rounds=scenario.rounds,
+            rounds_after=scenario.rounds_after,
+            expect=scenario.expect,
             property=violation.property,
             sentence=violation.sentence,
             witness=violation.witness,
@@ -74,6 +78,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             duplicates=self.duplicates,
             crash=self.crash,
             rounds=self.rounds,
+            rounds_after=self.rounds_after,
+            expect=self.expect,
         )
 
     def write(self, path: Path) -> None:

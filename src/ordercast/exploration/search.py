@@ -20,6 +20,7 @@ from ordercast.exploration.space import Action, Outcome, Space, State
 from ordercast.exploration.words import line
 
 DEFAULT_LIMIT = 1_000_000  # states
+NEARBY = 100_000  # states that are looked at for a shorter schedule
 
 Path = list[Action]
 
@@ -49,10 +50,9 @@ def explore(
     search = Search(scenario, limit=limit, prune=prune)
     violated: list[str] = []
     schedule = None
-    for found in search.run():
-        name, path = found
+    for name, path in search.run():
         if schedule is None:
-            schedule = _shortest(scenario, limit, search.lines(path))
+            schedule = _shortest(scenario, search.lines(path))
         if name not in violated:
             violated.append(name)
         if stop_at_first:
@@ -68,10 +68,10 @@ def explore(
     )
 
 
-def _shortest(scenario: Scenario, limit: int, lines: list[str]) -> Schedule:
+def _shortest(scenario: Scenario, lines: list[str]) -> Schedule:
     """What was found, or something shorter."""
     found = Schedule.of(scenario, lines)
-    nearest = Search(scenario, limit=limit, prune=False, nearest_first=True)
+    nearest = Search(scenario, limit=NEARBY, prune=False, nearest_first=True)
     for _, path in nearest.run():
         return min(found, Schedule.of(scenario, nearest.lines(path)), key=lambda s: len(s.steps))
     return found

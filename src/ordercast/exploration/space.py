@@ -25,7 +25,14 @@ from typing import NamedTuple, TypeVar
 
 from ordercast.core.ids import ProcessId
 from ordercast.exploration.network import Inbox, Medium
-from ordercast.exploration.process import Log, PacketNumber, Processes, ProcessState, TimerName
+from ordercast.exploration.process import (
+    CLOSED,
+    Log,
+    PacketNumber,
+    Processes,
+    ProcessState,
+    TimerName,
+)
 from ordercast.exploration.scenario import MessageId, Scenario
 
 T = TypeVar("T")
@@ -139,21 +146,28 @@ class Space:
         else:
             state = self._step(state, action)
         outcome = None
-        known, finished = self.processes.known, self.processes.finished
         if self.processes.spoiled[state.processes[action.p]]:
             outcome = self.outcome(state, ended=False)
-        elif self.close_logs and all(finished[n] or known[n].crashed for n in state.processes):
+        elif self.close_logs and self.is_finished(state) and not self._is_closed(state):
             outcome = self.outcome(state, ended=True)
             closed = tuple(map(self.processes.close, state.processes))
             state = state._replace(processes=closed, idle=0)
         return self._begin_round_if_idle(state), outcome
 
+    def is_finished(self, state: State) -> bool:
+        """Every living process has said and delivered everything."""
+        finished = self.processes.finished
+        return all(finished[number] for number in state.processes)
+
+    def _is_closed(self, state: State) -> bool:
+        return self.processes.known[state.processes[0]].log[:1] == CLOSED
+
     def outcome(self, state: State, *, ended: bool) -> Outcome:
-        """The logs as they are. After a crash nobody waits for a view that never comes."""
+        """The logs as they are."""
         known = [self.processes.known[number] for number in state.processes]
         crashed = tuple(process.crashed for process in known)
         logs = tuple(process.log for process in known)
-        return Outcome(logs, crashed, ended and not any(crashed))
+        return Outcome(logs, crashed, ended)
 
     def _step(self, state: State, action: Action) -> State:
         p, stimulus = action.p, None if action.kind == "say" else action.subject
@@ -200,7 +214,10 @@ class Space:
         return state._replace(inboxes=inboxes) if packets else state
 
     def _begin_round_if_idle(self, state: State) -> State:
-        if state.idle >= self.scenario.rounds or not self.is_idle(state):
+        if not self.is_idle(state):
+            return state
+        finished = self.is_finished(state)
+        if state.idle >= (self.scenario.rounds_after if finished else self.scenario.rounds):
             return state
         known = [self.processes.known[number] for number in state.processes]
         if any(process.due for process in known) or not any(process.later for process in known):

@@ -1,0 +1,58 @@
+"""Every protocol of the registry, in every order of arrival: it keeps what it promises.
+
+A protocol that enters the registry is picked up here.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from explored import SCRIPTS, largest_that_fits, told
+from ordercast.protocols.registry import PROTOCOLS
+
+each = pytest.mark.parametrize("script", SCRIPTS)
+every = pytest.mark.parametrize("name", PROTOCOLS)
+
+
+@each
+@every
+def test_in_one_group_every_order_of_arrival_is_right(name: str, script: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], script, least=2)
+    assert found.complete, told(found)
+    assert found.outcomes
+
+
+@each
+@every
+def test_in_two_overlapping_groups_every_order_of_arrival_is_right(name: str, script: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], script, least=2, overlap=True)
+    assert found.complete, told(found)
+
+
+@each
+@pytest.mark.parametrize("name", [n for n, p in PROTOCOLS.items() if p.declaration.network == "N0"])
+def test_where_a_packet_may_be_lost_everything_is_delivered(name: str, script: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], script, least=1, losses=1)
+    assert found.complete, told(found)
+
+
+@each
+@pytest.mark.parametrize(
+    "name", [n for n, p in PROTOCOLS.items() if p.declaration.network in ("N0", "N1")]
+)
+def test_a_packet_that_comes_twice_does_no_harm(name: str, script: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], script, least=1, duplicates=1)
+    assert found.complete, told(found)
+
+
+@each
+@every
+def test_wherever_a_process_crashes_the_order_is_kept(name: str, script: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], script, least=1, crash=True, rounds=1)
+    assert found.complete, told(found)
+
+
+@every
+def test_once_everything_is_delivered_nothing_follows(name: str) -> None:
+    found = largest_that_fits(PROTOCOLS[name], "replies", least=1, rounds_after=2)
+    assert found.complete, told(found)

@@ -1,0 +1,77 @@
+"""Pruning leaves out steps, never an outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explored import scenario
+from faulty_machines import sequenced, unsequenced
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.exploration import explore
+from ordercast.protocols.registry import PROTOCOLS
+
+LIMIT = 60_000  # states
+
+RIGHT: list[tuple[str, str, int, dict[str, Any]]] = [
+    ("basic", "free", 3, {"duplicates": 1}),
+    ("fifo", "free", 3, {"rounds_after": 4}),
+    ("fifo", "burst", 3, {"duplicates": 2}),
+    ("fifo", "free", 3, {"crash": True, "rounds": 1}),
+    ("vector", "free", 3, {"duplicates": 1}),
+    ("vector", "burst", 3, {"crash": True, "rounds": 1, "overlap": True}),
+    ("reliable", "replies", 2, {"crash": True, "rounds": 1, "rounds_after": 1}),
+    ("global_fifo", "burst", 3, {"overlap": True}),
+    ("cbcast", "free", 3, {"overlap": True}),
+    ("sequencer_pb", "burst", 1, {"losses": 1, "duplicates": 1}),
+    ("sequencer_pb", "free", 2, {"crash": True, "rounds": 1}),
+    ("sequencer_bb", "burst", 3, {}),
+    ("nak", "burst", 1, {"losses": 1, "duplicates": 1}),
+    ("nak", "free", 2, {"crash": True, "rounds": 1}),
+]
+
+WRONG: list[tuple[type[OrderingProtocol], str, int, dict[str, Any]]] = [
+    (unsequenced.AcceptsAnyLaterNumber, "burst", 3, {"duplicates": 1}),
+    (unsequenced.CountsReceived, "burst", 3, {"duplicates": 1}),
+    (unsequenced.TestsItsOwnCopy, "free", 2, {}),
+    (
+        unsequenced.BasicCalledReliable,
+        "free",
+        2,
+        {"crash": True, "rounds": 1, "expect": ("agreement",)},
+    ),
+    (sequenced.NumbersOnArrivalPB, "burst", 2, {}),
+    (sequenced.WithoutStatus, "free", 1, {"losses": 1, "rounds": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "script", "messages", "more"), RIGHT)
+def test_the_same_outcomes_are_reached(
+    name: str, script: str, messages: int, more: dict[str, Any]
+) -> None:
+    small = scenario(PROTOCOLS[name], script, messages, **more)
+    pruned, full = explore(small, limit=LIMIT), explore(small, limit=LIMIT, prune=False)
+    assert pruned.complete and full.complete
+    assert pruned.outcomes == full.outcomes
+    assert pruned.states <= full.states
+
+
+@pytest.mark.parametrize(("protocol", "script", "messages", "more"), WRONG)
+def test_the_same_promises_are_found_broken(
+    protocol: type[OrderingProtocol], script: str, messages: int, more: dict[str, Any]
+) -> None:
+    small = scenario(protocol, script, messages, **more)
+    pruned = explore(small, limit=LIMIT, stop_at_first=False)
+    full = explore(small, limit=LIMIT, stop_at_first=False, prune=False)
+    assert pruned.complete and full.complete
+    assert pruned.violated
+    assert set(pruned.violated) == set(full.violated)
+    assert pruned.outcomes == full.outcomes
+
+
+def test_where_nobody_answers_processes_are_explored_one_after_the_other() -> None:
+    small = scenario(PROTOCOLS["fifo"], "free", 4)
+    pruned, full = explore(small), explore(small, prune=False)
+    assert pruned.outcomes == full.outcomes
+    assert 2 * pruned.states < full.states
