@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         UsageError,
     )
     from ordercast.runtime.group import Group
+    from ordercast.runtime.held import HeldBack
     from ordercast.runtime.items import Message, View
     from ordercast.runtime.local_cluster import LocalCluster
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
     from ordercast.runtime.status import query_status
+    from ordercast.trace.holds import WaitsFor
     from ordercast.transport.settings import IpMulticast, Udp
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "FrameError",
     "Group",
     "GroupClosed",
+    "HeldBack",
     "IpMulticast",
     "JoinTimeout",
     "LocalCluster",
@@ -66,11 +69,13 @@ __all__ = [
     "Udp",
     "UsageError",
     "View",
+    "WaitsFor",
     "query_status",
 ]
 
 _HOMES = {
     "Group": "runtime.group",
+    "HeldBack": "runtime.held",
     "IpMulticast": "transport.settings",
     "LocalCluster": "runtime.local_cluster",
     "Message": "runtime.items",
@@ -78,6 +83,7 @@ _HOMES = {
     "Receipt": "runtime.receipt",
     "Udp": "transport.settings",
     "View": "runtime.items",
+    "WaitsFor": "trace.holds",
     "query_status": "runtime.status",
 }
 

@@ -21,7 +21,10 @@ from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import FrameError
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
+from ordercast.runtime.held import Ages
 from ordercast.stack.stack import Stack, headers_of
+from ordercast.trace.holds import Names
+from ordercast.trace.watch import Observed, Watch
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL, LINK_CHANNEL
 from ordercast.wire.frame import Frame
@@ -90,6 +93,8 @@ class Engine:
         self._stepping = False
         self._stopped = False
         self._loop = asyncio.get_running_loop()
+        self.ages = Ages(self._loop, self.stack.held_back)  # of the frames that wait
+        self._watch: Watch | None = None  # at every step, for a trace at protocol level
 
     # -- groups -----------------------------------------------------------------------------------
 
@@ -203,8 +208,13 @@ class Engine:
         try:
             while events:
                 self.steps += 1
-                self._carry_out(self.stack.step(events))
+                if self._watch is None:
+                    self._carry_out(self.stack.step(events))
+                else:
+                    self._step_watched(self._watch, events)
                 events, self._waiting = self._waiting, []
+            if not self._stopped:
+                self.ages.wake()
             if self._gone:
                 self._forget_gone()
         except Exception as error:
@@ -213,9 +223,20 @@ class Engine:
         finally:
             self._stepping = False
 
+    def watch(self, names: Names, record: Callable[[Observed], None]) -> None:
+        """From now on record what can be seen at every step."""
+        self._watch = Watch(self.stack, names, record)
+
+    def _step_watched(self, watch: Watch, events: list[Event]) -> None:
+        """One event after the other, so that each effect has its cause."""
+        for event in events:
+            self._carry_out(watch.step((event,)))
+            self.ages.look()
+
     def stop(self) -> None:
         """No more steps; all timers are cancelled."""
         self._stopped = True
+        self.ages.stop()
         for handle in (*self._timers.values(), *self._leaving.values()):
             handle.cancel()
         self._timers.clear()

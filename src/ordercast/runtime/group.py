@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ordercast.runtime.held import HeldBack, held_back_of
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.membership import Membership
@@ -50,6 +51,10 @@ class Group:
     def multicast_many(self, bodies: Iterable[Any]) -> Coroutine[Any, Any, Receipt]:
         """Send many messages, in large frames. The receipt is that of the last."""
         return self._member.multicast_many(bodies)
+
+    def held_back(self) -> list[HeldBack]:
+        """What came, or was sent, and waits here: for what, and how long. The oldest first."""
+        return list(held_back_of(self.node._site, self._member.group.gid))
 
     async def leave(self) -> None:
         """Stop being a member. What was sent before still reaches the others."""

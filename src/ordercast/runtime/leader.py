@@ -256,6 +256,7 @@ class Leader:
             entry = GroupEntry(gid, name, order, chosen.declaration.name, chosen.header_version)
             group = LedGroup(entry, sequenced=chosen.declaration.sequenced)
             self._groups[gid] = self._by_name[name] = group
+            self._site.group_names[gid] = name
             self._site.engine.open(gid, chosen, self._site.me.pid)
             self._site.engine.step([CoreView(gid, 0, (), leader=self._site.me.pid)])
         return group

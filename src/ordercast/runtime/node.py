@@ -20,7 +20,7 @@ from ordercast.runtime.closing import close_site
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
-from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel
 from ordercast.runtime.site import Site
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
@@ -42,8 +42,9 @@ class Node:
 
     Exactly one of these says where the cluster is: `bootstrap=True` (here: this node leads a new
     one), `seeds` (addresses of nodes that run), `members` (a static list of all nodes, name to
-    address; the first leads). `trace` is a directory to record to. `transport` is "tcp", "udp",
-    `Udp(...)` or `IpMulticast(...)`. All other options are the limits of
+    address; the first leads). `trace` is a directory to record to: what the application sends and
+    gets; with `trace_level="protocol"` also packets, and what is held back and why. `transport` is
+    "tcp", "udp", `Udp(...)` or `IpMulticast(...)`. All other options are the limits of
     `ordercast.runtime.options.NodeOptions`.
     """
 
@@ -58,6 +59,7 @@ class Node:
         advertise: str | None = None,
         cluster: str = "ordercast",
         trace: str | Path | None = None,
+        trace_level: TraceLevel = "application",
         run: str | None = None,
         **options: Any,
     ) -> None:
@@ -72,6 +74,7 @@ class Node:
         self._bind = parse_address("bind", bind or self._default_bind())
         self._advertise = self._checked_advertise(advertise)
         self._trace = None if trace is None else Path(trace)
+        self._trace_level = _checked_level(trace_level, self._trace)
         self._run = None if run is None else check_name("run", run)
         self._closing: asyncio.Task[None] | None = None
 
@@ -118,7 +121,9 @@ class Node:
             cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
             session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
         )  # fmt: skip
-        self._site = Site(hello, self._options, self._trace, self._run)
+        self._site = Site(
+            hello, self._options, self._trace, self._run, trace_level=self._trace_level
+        )
         self._stays = Stays(self._site)
         self._state = "starting"
         try:
@@ -242,6 +247,14 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.name!r}, {self._state}>"
+
+
+def _checked_level(level: TraceLevel, trace: Path | None) -> TraceLevel:
+    if level not in TRACE_LEVELS:
+        raise ValueError(f"trace_level={level!r} is none of {', '.join(map(repr, TRACE_LEVELS))}")
+    if level == "protocol" and trace is None:
+        raise ConfigError(f"trace_level={level!r} and trace=None: say where, with trace=DIRECTORY")
+    return level
 
 
 def _checked_options(options: dict[str, Any]) -> NodeOptions:

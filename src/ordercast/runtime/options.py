@@ -22,6 +22,9 @@ CONTROL_ROOM = 1 * MiB  # a packet may exceed a frame's messages by this: header
 CodecName = Literal["json", "msgpack"]
 CODECS: tuple[CodecName, ...] = ("json", "msgpack")
 
+TraceLevel = Literal["application", "protocol"]
+TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
+
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
 

@@ -36,15 +36,17 @@ from ordercast.runtime.control import (
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.follower import Follower
+from ordercast.runtime.held import SiteNames
 from ordercast.runtime.inbox import Inbox
 from ordercast.runtime.items import Event as Item
 from ordercast.runtime.leader import Leader
 from ordercast.runtime.membership import Membership, Parcel
-from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.status import status_json
 from ordercast.trace.recorder import Recorder
+from ordercast.trace.watch import Observed
 from ordercast.transport.tcp import Connection
 from ordercast.transport.udp import DatagramEndpoint
 from ordercast.wire.control import Hello
@@ -65,7 +67,13 @@ class Site:
     role: Leader | Follower
 
     def __init__(
-        self, hello: Hello, options: NodeOptions, trace: Path | None, run: str | None
+        self,
+        hello: Hello,
+        options: NodeOptions,
+        trace: Path | None,
+        run: str | None,
+        *,
+        trace_level: TraceLevel = "application",
     ) -> None:
         self.options = options
         self.directory = Directory()
@@ -89,6 +97,8 @@ class Site:
         self._own_inboxes: list[Inbox[Parcel]] = []  # of groups with a stream of their own
         self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
         self._trace = trace
+        self._trace_level = trace_level
+        self.group_names: dict[GroupId, str] = {}  # of all groups that this node knows
         self._run = run
         self._admission: Admission | None = None
         self._turn_is_due = False
@@ -142,12 +152,22 @@ class Site:
         if self._trace is not None:
             assert self._run is not None
             self.recorder = Recorder(self._trace, run=self._run, process=self.me.identity)
+            if self._trace_level == "protocol":
+                self.engine.watch(SiteNames(self), self._observe)
+
+    def _observe(self, row: Observed) -> None:
+        if self.recorder is not None:
+            self.recorder.protocol_event(
+                row.kind, row.group, row.sender, row.first, row.count, row.note
+            )
+            self.wake()
 
     # -- groups -----------------------------------------------------------------------------------
 
     def open_membership(self, group: GroupEntry, scope: str | None) -> Membership:
         """Get ready for packets of a group."""
         gid = group.gid
+        self.group_names[gid] = group.name
         if isinstance(self.role, Follower):
             self.engine.open(gid, PROTOCOLS[group.protocol], self.role.leader.pid)
         domain = (group.order, group.protocol)

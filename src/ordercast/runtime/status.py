@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def stats_of(site: Site) -> dict[str, Any]:
     """Counts and limits; a limit stands beside what it limits."""
     options = site.options
+    oldest = site.engine.ages.oldest()
     stats: dict[str, Any] = {
         "nodes": len(site.directory.live),
         "max_nodes": options.max_nodes,
@@ -36,7 +37,9 @@ def stats_of(site: Site) -> dict[str, Any]:
         "steps": site.engine.steps,
         "retransmits": site.engine.retransmits,
         "groups": {
-            m.group.name: _group_stats(m) | holdings_of(site.engine.stack, m.group.gid)
+            m.group.name: _group_stats(m)
+            | holdings_of(site.engine.stack, m.group.gid)
+            | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in site.memberships.values()
         },
     }
