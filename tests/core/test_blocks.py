@@ -8,7 +8,7 @@ from machines import Packet
 from ordercast.core.block_order import BlockData
 from ordercast.core.blocks import MAX_BLOCK, BlockMatrix
 from ordercast.core.changes import MAX_ENTRIES, ChangingVector
-from ordercast.core.events import Kept, Receive
+from ordercast.core.events import Cut, Flush, Kept, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.core.silence import Null
 from ordercast.errors import PeerError
@@ -263,6 +263,21 @@ def test_after_a_cut_all_count_on_from_the_highest_number_that_was_known() -> No
     assert bench.texts(2)[-1] == "d"  # nobody needs to speak first
 
 
+def test_a_number_that_was_only_promised_counts_as_known() -> None:
+    bench = Overlap(Slow, {X: (1, 2, 3)})
+    bench.step(2, Receive(3, X, 1, Null(9)))
+    bench.crash(3)
+    bench.cut({X: (1, 2)})
+    assert [bench.numbers(p) for p in (1, 2)] == [9, 9]
+
+
+def test_of_a_union_with_a_gap_nothing_behind_the_gap_is_delivered() -> None:
+    machine = Overlap(Slow, {X: (1, 2)}).protocols[2]
+    union = (Kept(1, 1, (1, 1), b"a"), Kept(1, 3, (3, 1), b"c"))
+    out = machine.step([Cut((Flush(X, union),), (View(X, 1, (1, 2), 1, era=2),))])
+    assert [d[4] for d in out.deliveries if not isinstance(d, View)] == [b"a"]
+
+
 def test_a_frame_behind_one_that_nobody_alive_has_is_lost_with_it() -> None:
     bench = Overlap(Fast, {X: (1, 2, 3)})
     bench.tell(1, X, "a", "b", "c")
@@ -271,6 +286,7 @@ def test_a_frame_behind_one_that_nobody_alive_has_is_lost_with_it() -> None:
     bench.crash(1)
     bench.cut({X: (2, 3)})
     assert bench.texts(2) == bench.texts(3) == ["a"]
+    assert bench.held(2) == []
     bench.tell(2, X, "d")
     bench.carry()
     assert bench.texts(3) == ["a", "d"]

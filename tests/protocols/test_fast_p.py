@@ -50,6 +50,7 @@ def test_fast_p_keeps_a_later_message_of_a_sender_behind_an_earlier_one_that_wai
     bench.bring(src=2, dst=3)
     assert bench.held_texts(3) == ["m2", "m3"]
     assert bench.held(3)[1].awaits == (Awaited("frame", X, 2, 1),)
+    assert bench.protocols[3].waiters == {1: [(1, (2, 2))], 2: []}  # type: ignore[attr-defined]
     bench.bring(src=1, dst=3)
     assert bench.texts(3) == ["m1", "m2", "m3"]
 
@@ -132,6 +133,8 @@ def test_fast_p_D4_after_a_cut_nobody_waits_for_the_dead() -> None:
     bench.crash(1)
     bench.cut({X: (2,), Y: (2, 3)})
     assert bench.texts(3) == ["b"]
+    assert bench.protocols[3].rp == {2: 2}  # type: ignore[attr-defined]
+    assert bench.protocols[3].waiters == {2: []}  # type: ignore[attr-defined]
     bench.tell(2, Y, "c")
     bench.bring(text="c")
     assert bench.texts(3) == ["b", "c"]
@@ -154,8 +157,9 @@ def test_fast_p_D5_what_overtook_a_view_is_taken_in_the_order_of_the_link() -> N
     machine.step([*views])
     machine.step([Receive(1, Y, 2, FastPData(1, 1, 0, ()), b"a")])
     machine.step([Receive(1, X, 2, FastPData(1, 2, 0, ()), b"b")])
+    machine.step([Receive(1, Y, 2, FastPData(2, 3, 0, ()), b"c")])
     out = machine.step([Cut((), tuple(View(g, 1, (1, 2), 1, era=2) for g in (X, Y)))])
-    assert [d[4] for d in out.deliveries if not isinstance(d, View)] == [b"a", b"b"]
+    assert [d[4] for d in out.deliveries if not isinstance(d, View)] == [b"a", b"b", b"c"]
 
 
 def test_fast_p_takes_entries_that_are_no_entries_for_a_fault() -> None:

@@ -49,5 +49,5 @@ class VouchingProtocol(SpeakingProtocol):
     def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
         if frame.stamp[1] == VOUCHED:
             return False
-        gone = set(self.views[g].members) - self.staying.get(g, frozenset()) - {frame.origin}
+        gone = set(self.views[g].members) - self.staying.get(g, frozenset())
         return any(self.may_depend_on(frame, p) > top.get(p, 0) for p in gone)
