@@ -25,6 +25,7 @@ from ordercast.simulation import (
     Partition,
     SimulationConfig,
     Uniform,
+    Visit,
     Workload,
     overlapping_groups,
 )
@@ -263,13 +264,70 @@ def _churn(_: Protocol, rng: Random) -> Fields:
 
 
 def _leader_crash(_: Protocol, rng: Random) -> Fields:
+    return {**rng.choice(NETWORKS), **_without_leader(rng)}
+
+
+def _without_leader(rng: Random, guests: tuple[int, ...] = ()) -> Fields:
     crash = rng.uniform(1, 12)
     members = tuple(range(MEMBERS))
     faults = (
         Crash(0, at_ms=crash, lose=0.5),
         FlushTo(1, members[1:], at_ms=crash + rng.uniform(0, 30)),
     )
-    return {**rng.choice(NETWORKS), "groups": (GroupConfig(members=members),), "faults": faults}
+    return {"groups": (GroupConfig(members=members, guests=guests),), "faults": faults}
+
+
+def _open(protocol: Protocol, rng: Random) -> Fields:
+    """Guests speak; some of them are members of other groups, and pass on what they heard there."""
+    network = rng.choice(NETWORKS)
+    if protocol.declaration.closed:
+        return network
+    kind = rng.choice((_open_at_rest, _open_led, _open_led, _open_without_leader))
+    return {**network, **kind(rng)}
+
+
+def _open_groups(rng: Random, members: int, **fields: Any) -> tuple[GroupConfig, ...]:
+    groups = []
+    for _ in range(rng.randint(1, 3)):
+        who = rng.sample(range(members), rng.randint(3, 5))
+        inside = rng.randint(2, len(who) - 1)
+        listed = tuple(sorted(who[:inside]))
+        groups.append(GroupConfig(members=listed, guests=tuple(who[inside:]), **fields))
+    return tuple(groups)
+
+
+def _open_at_rest(rng: Random) -> Fields:
+    groups = _open_groups(rng, MOST)
+    slow = {"consume_ms": rng.uniform(1, 20), "window": rng.randint(1, 4)}
+    return {"members": MOST, "groups": groups, **rng.choice((slow, {}))}
+
+
+def _open_led(rng: Random) -> Fields:
+    """Views change while guests speak: members and guests crash, members, guests, others come."""
+    leader = rng.choice((0, MOST))
+    groups = _open_groups(rng, MOST, led=True, leader=leader)
+    victim = rng.randrange(1, MOST)
+    faults: list[Crash | Join | Visit] = []
+    if rng.random() < 0.7:
+        faults.append(Crash(victim, at_ms=rng.uniform(1, 15), lose=0.5))
+    for g, group in enumerate(groups, start=1):
+        others = [p for p in range(MOST) if p not in group.members and p != victim]
+        for comes in (Join, Visit):
+            if others and rng.random() < 0.5:
+                who = others.pop(rng.randrange(len(others)))
+                faults.append(comes(who, g, at_ms=rng.uniform(1, 15)))
+    return {
+        "members": MOST + 1,
+        "groups": groups,
+        "faults": tuple(faults),
+        "detect_ms": rng.uniform(1, 50),
+    }
+
+
+def _open_without_leader(rng: Random) -> Fields:
+    """The leader dies; a flush. What a guest had said goes on."""
+    guests = (MEMBERS, MEMBERS + 1)[: rng.randint(1, 2)]
+    return {"members": MOST, **_without_leader(rng, guests)}
 
 
 ARENAS: dict[str, Arena] = {
@@ -301,5 +359,6 @@ ARENAS: dict[str, Arena] = {
             majority=False,
         ),
         Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
+        Arena("open", "some send and are no members", _open, AFTER_A_VIEW_CHANGE),
     )
 }

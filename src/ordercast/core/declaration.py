@@ -50,6 +50,7 @@ class Declaration(msgspec.Struct, frozen=True):
     sequenced: bool = False  # one process numbers the frames, and the views among them
     also: tuple[Order, ...] = ()  # further orders that it gives
     everyone_speaks: bool = False  # a member that says nothing holds the others up
+    closed: str = ""  # why nobody but members may send to such a group; empty: anybody may
 
     @property
     def orders(self) -> tuple[Order, ...]:

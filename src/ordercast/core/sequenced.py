@@ -145,13 +145,16 @@ class SequencedMember(OrderingProtocol):
         self._start_after(entry.N)
         self.done.update(entry.last)
         if self.me in entry.members:
-            self._become_member()
+            self._become_member(entry.N)
         self.install(self._view_of(g, entry, self.views[g].era))
         self.acknowledge(g)
 
-    def _become_member(self) -> None:
-        """What has a number was delivered before our first view."""
+    def _become_member(self, N: int) -> None:
+        """A guest no longer, with number N. What we sent before has lower ones."""
         last, self.numbered = self.done.get(self.me, 0), 0
+        if any(n <= last for n in self.requests):
+            self.own.append((N, last))
+            self.stable = N - 1
         self.requests = {n: m for n, m in self.requests.items() if n > last}
 
     # -- a member delivers ------------------------------------------------------------------------

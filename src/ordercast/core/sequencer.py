@@ -208,22 +208,24 @@ class SequencedProtocol(SequencedMember):
     def _change_to(self, g: GroupId, book: Numbering, now: View, entry: ViewEntry) -> None:
         self.guests.change(entry)
         self.guests.untold.pop(self.me, None)
+        if self.me in entry.members and g not in self.member_of:
+            self._begin_to_deliver(g, entry)
         if self.me in (*entry.members, *entry.guests) and self.me not in now.senders:
-            self._begin_stay(g, entry)
+            self._take_up_frames(entry.last)
         if g in self.member_of:
             self.others[g] = tuple(p for p in entry.members if p != self.me)
         else:  # it only leads, and delivers nothing
             self.install(self._view_of(g, entry, now.era))
         self._enter(g, Numbered(VIEW_ENTRY, entry.N, b"", entry))
 
-    def _begin_stay(self, g: GroupId, entry: ViewEntry) -> None:
-        """The sequencer itself comes in."""
+    def _begin_to_deliver(self, g: GroupId, entry: ViewEntry) -> None:
+        """The sequencer itself becomes a member."""
         self._start_after(entry.N - 1)
         self.handed.clear()
-        self._take_up_frames(entry.last)
-        if self.me in entry.members:
-            self.member_of.add(g)
-            self.delivers = True
+        self.done.update(entry.last)
+        self._become_member(entry.N)
+        self.member_of.add(g)
+        self.delivers = True
 
     def gone_for_good(self, p: ProcessId) -> None:
         # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.

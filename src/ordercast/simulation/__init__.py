@@ -2,7 +2,7 @@
 
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
 from ordercast.simulation.delays import Constant, Exponential, LogNormal, Uniform
-from ordercast.simulation.faults import Crash, FlushTo, Heal, Join, Leave, Partition
+from ordercast.simulation.faults import Crash, FlushTo, Heal, Join, Leave, Partition, Visit
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.outcome import Outcome, Statistics
 from ordercast.simulation.run import simulate
@@ -30,6 +30,7 @@ __all__ = [
     "SimulationConfig",
     "Statistics",
     "Uniform",
+    "Visit",
     "Workload",
     "all_senders",
     "bursts",

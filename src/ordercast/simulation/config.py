@@ -13,7 +13,7 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.protocols.registry import choose
 from ordercast.simulation.delays import Delay, Uniform
-from ordercast.simulation.faults import Crash, Fault, FlushTo, Join, Leave, Partition
+from ordercast.simulation.faults import Crash, Fault, FlushTo, Join, Leave, Partition, Visit
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
 
@@ -25,6 +25,7 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     members: tuple[ProcessId, ...]
     leader: ProcessId | None = None  # None: the first member; it need not be a member
+    guests: tuple[ProcessId, ...] = ()  # send to the group, get nothing; where its protocol is open
     led: bool = False  # the leader lets members in and out; else the list is static
     protocol: NamedProtocol | None = None  # None: that of the config
 
@@ -70,8 +71,8 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
         self.network  # noqa: B018  a wrong loss or duplicate is refused now
         for g, group in self.group_list():
-            self.protocol_of(group)
             _check_group(g, group, self.members)
+            _check_guests(g, group, self.protocol_of(group))
         self._check_leaders()
         for p in self.workload.senders or ():
             _check_process("workload.senders", p, self.members)
@@ -100,13 +101,13 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         return choose(None, protocol) if isinstance(protocol, str) else protocol
 
     def groups_of(self) -> dict[ProcessId, tuple[GroupId, ...]]:
-        """The groups each process is in at the start, or asks to join."""
+        """The groups each process sends to from the start, or asks to join."""
         found: dict[ProcessId, list[GroupId]] = {p: [] for p in range(self.members)}
         for g, group in self.group_list():
-            for p in group.members:
+            for p in (*group.members, *group.guests):
                 found[p].append(g)
         for fault in self.faults:
-            if isinstance(fault, Join) and fault.group not in found[fault.process]:
+            if isinstance(fault, Join | Visit) and fault.group not in found[fault.process]:
                 found[fault.process].append(fault.group)
         return {p: tuple(groups) for p, groups in found.items()}
 
@@ -130,7 +131,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         if fault.at_ms < 0:
             raise ValueError(f"{fault}: at_ms={fault.at_ms} must not be negative")
         groups = dict(self.group_list())
-        if isinstance(fault, Join | Leave | FlushTo):
+        if isinstance(fault, Join | Visit | Leave | FlushTo):
             if fault.group not in groups:
                 raise ValueError(f"{fault}: group {fault.group} is none of 1 to {len(groups)}")
             if not isinstance(fault, FlushTo) and not groups[fault.group].led:
@@ -138,6 +139,8 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
                     f"{fault}, but group {fault.group} has led=False: its member list is static; "
                     "give it led=True"
                 )
+        if isinstance(fault, Visit):
+            _check_open(fault.group, self.protocol_of(groups[fault.group]))
         for p in _processes_of(fault):
             _check_process(str(fault), p, self.members)
         if isinstance(fault, Crash) and not 0 <= fault.lose <= 1:
@@ -169,7 +172,7 @@ def overlapping_groups(
 
 
 def _processes_of(fault: Fault) -> tuple[ProcessId, ...]:
-    if isinstance(fault, Crash | Join | Leave):
+    if isinstance(fault, Crash | Join | Visit | Leave):
         return (fault.process,)
     if isinstance(fault, Partition):
         return tuple(p for side in fault.sides for p in side)
@@ -183,8 +186,26 @@ def _check_group(g: GroupId, group: GroupConfig, members: int) -> None:
         raise ValueError(f"group {g} has no members")
     if len(set(group.members)) != len(group.members):
         raise ValueError(f"group {g} names a member twice: {group.members}")
-    for p in group.members if group.leader is None else (*group.members, group.leader):
+    for p in (*group.members, *group.guests, *(() if group.leader is None else (group.leader,))):
         _check_process(f"group {g}", p, members)
+
+
+def _check_guests(g: GroupId, group: GroupConfig, protocol: type[OrderingProtocol]) -> None:
+    if not group.guests:
+        return
+    _check_open(g, protocol)
+    for p in group.guests:
+        if group.guests.count(p) + group.members.count(p) > 1:
+            raise ConfigError(f"group {g} names guest {p} twice, or as a member too")
+
+
+def _check_open(g: GroupId, protocol: type[OrderingProtocol]) -> None:
+    declared = protocol.declaration
+    if declared.closed:
+        raise ConfigError(
+            f"group {g} cannot have guests: {declared.name!r} is for closed groups only, as "
+            f"{declared.closed}"
+        )
 
 
 def _check_process(where: str, p: ProcessId, members: int) -> None:

@@ -106,7 +106,7 @@ class Simulation:
                 Watch(m, NAMES, partial(self._observe, p)) for p, m in enumerate(machines)
             ]
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
-        self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # by its own views
+        self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # that it may send to
         self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say
         self.events = 0
         self.timers_fired = 0
@@ -125,12 +125,12 @@ class Simulation:
         for g, roster in self.rosters.items():
             first = roster.first_view(g)
             roster.note_view(first)
-            takers = dict.fromkeys((roster.leader, *roster.members))
+            takers = dict.fromkeys((roster.leader, *roster.members, *roster.guests))
             for p in takers:
                 self.open(p, g)
             if roster.led:
                 self.hand(roster.leader, (first,))
-                self.tell_leader(Change(g, joined=roster.members))
+                self.tell_leader(Change(g, joined=roster.members, guests=roster.guests))
             else:
                 for p in takers:
                     self.hand(p, (first,))
@@ -213,10 +213,11 @@ class Simulation:
     def flush(self, views: Mapping[GroupId, tuple[ProcessId, ...]], leader: ProcessId) -> None:
         """Change views in one instant: survivors share what is unstable, then install.
 
-        Groups of one protocol that hang together must change together.
+        Groups of one protocol that hang together must change together. Guests that live stay.
         """
         alive = {p for p, machine in enumerate(self.alive) if machine is not None}
-        takers = {g: alive & {*members, leader} for g, members in views.items()}
+        guests = {g: self._staying_guests(g, members) for g, members in views.items()}
+        takers = {g: alive & {*members, *guests[g], leader} for g, members in views.items()}
         survivors = {g: [p for p in takers[g] if self._seat(p, g).opened] for g in views}
         mark = max(
             (self.machines[p].report_mark(g) for g in views for p in survivors[g]), default=0
@@ -224,17 +225,22 @@ class Simulation:
         unions = {g: self._union(g, survivors[g]) for g in views}
         cuts: dict[ProcessId, tuple[list[Flush], list[View]]] = {}
         for g, members in views.items():
-            view = self._next_view(g, members, leader, mark)
+            view = self._next_view(g, members, leader, mark, guests[g])
             self._exclude(g, takers[g])
             for p in sorted(takers[g]):
                 flushes, begun = cuts.setdefault(p, ([], []))
                 begun.append(view)
-                if p in survivors[g]:
-                    flushes.append(Flush(g, unions[g], mark))
-                else:
+                if p not in survivors[g]:
                     self.open(p, g)
+                elif not self._seat(p, g).guest:
+                    flushes.append(Flush(g, unions[g], mark))
         for p, (flushes, begun) in cuts.items():
             self.hand(p, (Cut(tuple(flushes), tuple(begun)),))
+
+    def _staying_guests(self, g: GroupId, members: tuple[ProcessId, ...]) -> tuple[ProcessId, ...]:
+        view = self.rosters[g].view
+        guests = () if view is None else view.guests
+        return tuple(p for p in guests if p not in members and self.alive[p] is not None)
 
     def _union(self, g: GroupId, survivors: Iterable[ProcessId]) -> tuple[Kept, ...]:
         union: dict[tuple[ProcessId, int], Kept] = {}
@@ -246,12 +252,17 @@ class Simulation:
         return tuple(union[key] for key in sorted(union))
 
     def _next_view(
-        self, g: GroupId, members: tuple[ProcessId, ...], leader: ProcessId, mark: int
+        self,
+        g: GroupId,
+        members: tuple[ProcessId, ...],
+        leader: ProcessId,
+        mark: int,
+        guests: tuple[ProcessId, ...],
     ) -> View:
         roster = self.rosters[g]
         now = roster.view
         assert now is not None
-        view = View(g, now.number + 1, members, leader, now.era + 1, mark)
+        view = View(g, now.number + 1, members, leader, now.era + 1, mark, guests)
         roster.note_view(view)
         return view
 
@@ -280,7 +291,7 @@ class Simulation:
                 hand_over(p, out.deliveries)
             if out.timers:
                 request(p, now, out.timers)
-            if out.stable or out.notes or out.faults:
+            if out.stable or out.notes or out.faults or out.guest:
                 self._take_reports(p, out)
             if self.intents:
                 self._speak(p)
@@ -305,7 +316,7 @@ class Simulation:
             if g in seats and seats[g].opened and p not in kept and self.alive[p] is not None:
                 self.machines[p].close(g)
                 self.timers.cancel(p, g)
-                seats[g].opened = seats[g].in_view = False
+                seats[g].opened = seats[g].in_view = seats[g].guest = False
                 self._note_groups(p)
 
     # -- what machines ask for ------------------------------------------------------------------
@@ -347,7 +358,7 @@ class Simulation:
 
     def _note_groups(self, p: ProcessId) -> None:
         seats = self.seats[p]
-        self.groups_in[p] = tuple(g for g in sorted(seats) if seats[g].in_view)
+        self.groups_in[p] = tuple(g for g in sorted(seats) if seats[g].may_send)
 
     def _take_later(self, p: ProcessId, deliveries: Iterable[Delivery | View], tick: int) -> None:
         for delivery in deliveries:
@@ -360,6 +371,10 @@ class Simulation:
                 self.seats[p][delivery.group].unconsumed = 0
 
     def _take_reports(self, p: ProcessId, out: Output) -> None:
+        for g, is_guest in out.guest:
+            self.seats[p][g].guest = is_guest
+            self._note_groups(p)
+            self._release(p, g)
         for g, n in out.stable:
             self.seats[p][g].stable = n
             self._release(p, g)

@@ -83,6 +83,19 @@ class Join(msgspec.Struct, frozen=True):
         simulation.tell_leader(Change(self.group, joined=(self.process,)))
 
 
+class Visit(msgspec.Struct, frozen=True):
+    """A process asks the leader of a led group to be let in as a guest: to send, not to receive."""
+
+    process: ProcessId
+    group: GroupId
+    at_ms: float
+
+    def apply(self, simulation: Simulation) -> None:
+        """Open the group there and tell the leader."""
+        simulation.open(self.process, self.group)
+        simulation.tell_leader(Change(self.group, guests=(self.process,)))
+
+
 class Leave(msgspec.Struct, frozen=True):
     """A process asks the leader of a led group to let it go."""
 
@@ -118,7 +131,7 @@ class FlushTo(msgspec.Struct, frozen=True):
         if protocol.declaration.scope == "group":
             return []
         processes = {
-            g: (*roster.view.members, *(self.members if g == self.group else ()))
+            g: (*roster.view.senders, *(self.members if g == self.group else ()))
             for g, roster in rosters.items()
             if roster.protocol is protocol and roster.view is not None
         }

@@ -57,6 +57,7 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
             config.protocol_of(group),
             group.members,
             group.members[0] if group.leader is None else group.leader,
+            guests=group.guests,
             led=group.led,
         )
         for g, group in config.group_list()

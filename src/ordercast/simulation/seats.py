@@ -12,19 +12,25 @@ from ordercast.core.protocol import OrderingProtocol
 class Seat:
     """A process's place in one group."""
 
-    __slots__ = ("in_view", "opened", "sent", "stable", "unconsumed", "waiting")
+    __slots__ = ("guest", "in_view", "opened", "sent", "stable", "unconsumed", "waiting")
 
     def __init__(self) -> None:
         self.opened = False  # the machine knows the group
-        self.in_view = False
+        self.in_view = False  # a member
+        self.guest = False  # not a member, but may send
         self.sent = 0  # messages handed to the machine; also the number of the last one
         self.stable = 0  # how many of them all members have delivered
         self.unconsumed = 0  # deliveries that the application has not taken yet
         self.waiting: deque[int] = deque()  # depths of messages that wait for a view or for room
 
+    @property
+    def may_send(self) -> bool:
+        """As a member, or as a guest."""
+        return self.in_view or self.guest
+
     def room(self, window: int | None) -> int:
         """How many more messages may be handed over now."""
-        if not self.in_view:
+        if not self.may_send:
             return 0
         waiting = len(self.waiting)
         return waiting + 1 if window is None else window - (self.sent - self.stable)
@@ -33,7 +39,7 @@ class Seat:
 class Roster:
     """A group of the run: its protocol, who led it last, the newest view anybody installed."""
 
-    __slots__ = ("leader", "led", "members", "protocol", "view")
+    __slots__ = ("guests", "leader", "led", "members", "protocol", "view")
 
     def __init__(
         self,
@@ -41,10 +47,12 @@ class Roster:
         members: tuple[ProcessId, ...],
         leader: ProcessId,
         *,
+        guests: tuple[ProcessId, ...] = (),
         led: bool,
     ) -> None:
         self.protocol = protocol
         self.members = members  # at the start
+        self.guests = guests  # at the start
         self.leader = leader
         self.led = led
         self.view: View | None = None
@@ -53,7 +61,7 @@ class Roster:
         """What the leader starts with: everybody, or nobody if it is to let them in one by one."""
         if self.led:
             return View(g, 0, (), self.leader)
-        return View(g, 1, self.members, self.leader)
+        return View(g, 1, self.members, self.leader, guests=self.guests)
 
     def note_view(self, view: View) -> None:
         """Somebody installed this view."""

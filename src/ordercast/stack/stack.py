@@ -64,9 +64,7 @@ class Stack(PlainState):
         self.linked: set[GroupId] = set()  # groups that need links on this network
         self.linked_views: set[GroupId] = set()  # groups of which only the view changes need them
         self.links: dict[ProcessId, Link] = {}
-        self.left_in: dict[
-            GroupId, tuple[int, int]
-        ] = {}  # era, start of a closed group's last view
+        self.left_in: dict[GroupId, tuple[int, int]] = {}  # closed: (era, start) of its last view
         self.running: set[str] = set()  # timers of the links
         self.out = Output() if out is None else out
 
@@ -152,7 +150,11 @@ class Stack(PlainState):
         """Every frame that waits here (of group g), and what it waits for. Only to explain."""
         # A machine of several groups is listed under each of them.
         machines = {id(machine): machine for machine in self.protocols.values() if machine.views}
-        held = [waiting for machine in machines.values() for waiting in machine.held_back()]
+        held = [
+            waiting
+            for machine in machines.values()
+            for waiting in (*machine.held_back(), *machine.held_up())
+        ]
         known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
         for waiting in (*self._held_for_a_view(), *self._held_by_links()):
             if (waiting.group, waiting.sender, waiting.payload) not in known:
