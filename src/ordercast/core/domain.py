@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -27,6 +27,7 @@ from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import NOBODY, Awaited, Waiting
 from ordercast.errors import PeerError
 
 
@@ -76,6 +77,13 @@ class DomainProtocol(AcknowledgedProtocol):
             for h, record in self.stability.items()
             if h != g and self.safe[h] < record.S and self.others[h]
         ]
+
+    def held_up(self) -> Iterator[Waiting]:
+        awaits: dict[Awaited, None] = {}
+        for multicast in self.deferred:  # each also waits for all before it
+            g = multicast.group
+            awaits.update((Awaited("copies", h, NOBODY, 1), None) for h in self._exposed(g))
+            yield Waiting(g, self.me, 0, tuple(awaits), multicast.payload)
 
     def _ask(self, h: GroupId) -> None:
         # One is enough. If it dies, the cut that follows delivers our frames to all.

@@ -241,6 +241,10 @@ class OrderingProtocol(PlainState, ABC):
     def held_back(self) -> list[Waiting]:
         """Every frame that waits here, and what it waits for. Called only to explain."""
 
+    def held_up(self) -> Iterable[Waiting]:
+        """Every multicast of this process that may not leave yet, and what it waits for."""
+        return ()
+
     def has_delivered(self, g: GroupId, q: ProcessId, n: int) -> bool:
         """Is another copy of frame n of q a repeat? Where frames are not relayed there is none."""
         return False
