@@ -63,6 +63,8 @@ class BlockTotal(BlockOrderProtocol):
             "hybrid.total_causal",
         ),
         crash="every message waits for the dead member, until the view changes",
+        also=("total", "global-total"),
+        everyone_speaks=True,
     )  # fmt: skip
 
     # send(m) to g

@@ -64,7 +64,7 @@ class Fast(BlockProtocol):
         order="causal",
         scope="domain",
         network="N1",
-        header="3 + 3 per changed entry",
+        header="3+3c",
         packets="n-1",
         exact=True,
         silence="nothing",

@@ -75,7 +75,7 @@ class FastP(VouchingProtocol):
         order="causal",
         scope="domain",
         network="N2",
-        header="3 + 2 per changed entry",
+        header="3+2c",
         packets="n-1 + NULLs",
         exact=False,
         silence="NULL of every silent member",
@@ -85,6 +85,7 @@ class FastP(VouchingProtocol):
             "fifo.group", "fifo.global", "causal.group", "causal.global",
         ),
         crash="what depends on a dead member's message may wait, until the view changes",
+        everyone_speaks=True,
     )  # fmt: skip
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:

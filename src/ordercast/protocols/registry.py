@@ -6,13 +6,18 @@ from ordercast.core.declaration import ORDERS
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.protocols.agreed import AgreedOrder
 from ordercast.protocols.basic import Basic
+from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import Cbcast
+from ordercast.protocols.fast import Fast
+from ordercast.protocols.fast_p import FastP
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.global_fifo import GlobalFifo
 from ordercast.protocols.nak import NakMulticast
+from ordercast.protocols.relative import Relative
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.slow import Slow
 from ordercast.protocols.uniform import Uniform
 from ordercast.protocols.vector import CausalVector
 
@@ -27,9 +32,14 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
         GlobalFifo,
         CausalVector,
         Cbcast,
+        Slow,
+        Fast,
+        FastP,
+        Relative,
         SequencerPB,
         SequencerBB,
         AgreedOrder,
+        BlockTotal,
     )
 }
 
@@ -38,6 +48,8 @@ DEFAULTS: dict[str, str] = {
     "fifo": "global_fifo",
     "causal": "cbcast",
     "total": "sequencer_pb",
+    "causal-total": "block_total",
+    "global-total": "block_total",
 }
 
 

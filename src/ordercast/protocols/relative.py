@@ -83,7 +83,7 @@ class Relative(SpeakingProtocol):
         order="causal",
         scope="domain",
         network="N2f",
-        header="3 + 2 per changed entry",
+        header="3+2c",
         packets="n-1 + NULLs",
         exact=False,
         silence="NULL of every silent member",
@@ -93,6 +93,7 @@ class Relative(SpeakingProtocol):
             "fifo.group", "fifo.global", "causal.group", "causal.global",
         ),
         crash="what depends on another group may wait for its dead member, until the view changes",
+        everyone_speaks=True,
     )  # fmt: skip
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:

@@ -56,6 +56,7 @@ class Slow(BlockOrderProtocol):
             "fifo.group", "fifo.global", "causal.group", "causal.global",
         ),
         crash="every message waits for the dead member, until the view changes",
+        everyone_speaks=True,
     )  # fmt: skip
 
     # send(m) to g
