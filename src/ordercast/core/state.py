@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
-LEAVES = (int, float, str, bytes, bool, type(None))
+LEAVES = frozenset((int, float, str, bytes, bool, type(None)))
 
 
 class PlainState:
@@ -41,11 +41,11 @@ def copy_plain(value: Any) -> Any:
     if kind in LEAVES or isinstance(value, msgspec.Struct):
         return value
     if kind is dict:
-        return {k: copy_plain(v) for k, v in value.items()}
+        return {k: v if type(v) in LEAVES else copy_plain(v) for k, v in value.items()}
     if kind in (list, tuple, set, frozenset):
-        return kind(copy_plain(v) for v in value)
+        return kind([v if type(v) in LEAVES else copy_plain(v) for v in value])
     if kind is deque:
-        return deque((copy_plain(v) for v in value), value.maxlen)
+        return deque([copy_plain(v) for v in value], value.maxlen)
     if isinstance(value, PlainState):
         return value.copy()
     raise TypeError(f"{kind.__name__} is not plain data: a machine may not keep it as state")
@@ -57,18 +57,22 @@ def canonical(value: Any) -> Any:
     if kind in LEAVES:
         return value
     if isinstance(value, msgspec.Struct):
-        fields = (canonical(getattr(value, f)) for f in value.__struct_fields__)
-        return (kind.__name__, *fields)
+        return (kind.__name__, *_each(msgspec.structs.astuple(value)))
     if kind is dict:
-        return ("dict", *_sorted((canonical(k), canonical(v)) for k, v in value.items()))
+        pairs = zip(_each(value), _each(value.values()), strict=True)
+        return ("dict", *sorted(pairs, key=_key))
     if kind in (set, frozenset):
-        return ("set", *_sorted(canonical(v) for v in value))
+        return ("set", *sorted(_each(value), key=repr))
     if kind in (list, tuple, deque):
-        return tuple(canonical(v) for v in value)
+        return tuple(_each(value))
     if isinstance(value, PlainState):
         return (kind.__name__, canonical(value.state()))
     raise TypeError(f"{kind.__name__} is not plain data: a machine may not keep it as state")
 
 
-def _sorted(values: Iterable[Any]) -> list[Any]:
-    return sorted(values, key=repr)
+def _each(values: Iterable[Any]) -> list[Any]:
+    return [v if type(v) in LEAVES else canonical(v) for v in values]
+
+
+def _key(pair: tuple[Any, Any]) -> str:
+    return repr(pair[0])

@@ -26,6 +26,8 @@ Four things are no step of one process alone:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ordercast.core.ids import ProcessId
 from ordercast.exploration.network import Inbox
 from ordercast.exploration.process import ProcessState
@@ -41,22 +43,24 @@ class Pruning:
 
     def enough(self, state: State, actions: list[list[Action]]) -> list[Action]:
         """Of everything that can happen, steps that suffice: those of one process, or all."""
-        everything = [action for own in actions for action in own]
-        if self.space.is_idle(state):
-            return everything
-        may_crash = [p for p, (_, _, crashes) in enumerate(state.faults) if crashes]
-        candidates = may_crash or range(len(actions))
-        sets = [actions[p] for p in candidates if self._is_persistent(state, actions, p)]
-        return min(sets, key=len, default=everything)
+        if not self.space.is_idle(state):
+            sets = [actions[p] for p in self._candidates(state, actions)]
+            sets = [own for own in sets if _some_must_happen(own)]
+            if sets:
+                return min(sets, key=len)
+        return [action for own in actions for action in own]
 
-    def _is_persistent(self, state: State, actions: list[list[Action]], p: ProcessId) -> bool:
-        if not any(action.kind in ("say", "arrive") for action in actions[p]):
-            return False
-        return all(
-            self._is_quiet(number, state.inboxes[q], state.faults[q][1])
+    def _candidates(self, state: State, actions: list[list[Action]]) -> Iterable[ProcessId]:
+        """Those to whom nobody else can send anything before they move."""
+        noisy = [
+            q
             for q, number in enumerate(state.processes)
-            if q != p and actions[q]
-        )
+            if actions[q] and not self._is_quiet(number, state.inboxes[q], state.faults[q][1])
+        ]
+        if len(noisy) > 1:
+            return ()
+        may_crash = [p for p, (_, _, crashes) in enumerate(state.faults) if crashes]
+        return [p for p in may_crash or range(len(actions)) if noisy in ([], [p])]
 
     def _is_quiet(self, number: ProcessState, inbox: Inbox, duplicates: int) -> bool:
         """Nothing is transmitted by what it can do now, nor by what it can do then."""
@@ -81,3 +85,7 @@ class Pruning:
             if duplicates and not self._is_quiet(came.after, inbox, duplicates - 1):
                 return False
         return True
+
+
+def _some_must_happen(actions: list[Action]) -> bool:
+    return any(action.kind in ("say", "arrive") for action in actions)
