@@ -58,6 +58,21 @@ def test_concurrent_messages_do_not_wait_for_each_other() -> None:
     assert o.texts(3) == ["m2", "m1"]
 
 
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
+def test_a_message_waits_for_all_that_its_sender_delivered(first: int, second: int) -> None:
+    o = overlap(ONE)
+    o.tell(1, 1, "of 1")
+    o.tell(2, 1, "of 2")
+    o.bring(1, 3)
+    o.bring(2, 3)
+    o.tell(3, 1, "m")
+    o.bring(3, 4)
+    o.bring(first, 4)
+    assert o.texts(4) == [f"of {first}"]  # one of two is not enough
+    o.bring(second, 4)
+    assert o.texts(4) == [f"of {first}", f"of {second}", "m"]
+
+
 def test_every_process_in_both_groups_delivers_m_before_m_prime() -> None:
     o = overlap(TWO)
     o.tell(1, 1, "m")

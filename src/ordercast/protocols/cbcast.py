@@ -57,7 +57,7 @@ from ordercast.errors import PeerError
 MAX_FOREIGN = 65_536  # entries about the groups of others that peers can make us keep
 
 Entry = tuple[GroupId, ProcessId, int]  # (h, k, VV[h][k]): also a frame, the one of that number
-Held = tuple[GroupId, Kept, int]  # a frame, and up to where its entries were found satisfied
+Held = tuple[GroupId, Kept, list[Entry]]  # a frame, and those of its entries still in question
 Vectors = dict[GroupId, dict[ProcessId, int]]
 
 
@@ -72,7 +72,7 @@ class CausalData(msgspec.Struct, frozen=True, array_like=True):
 def entries(changed: tuple[int, ...]) -> Iterable[Entry]:
     """The entries that stand one after the other in a header or a stamp."""
     numbers = iter(changed)
-    return zip(numbers, numbers, numbers, strict=True)
+    return zip(numbers, numbers, numbers)  # noqa: B905  to say strict=False costs time
 
 
 class Cbcast(DomainProtocol):
@@ -117,9 +117,9 @@ class Cbcast(DomainProtocol):
         self.news.pop(g, None)
         self.received.pop(g, None)  # VV[g] stays until the cut: it is of a group of others now
         waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
-        for _, (h, frame, _at) in waiting:
+        for _, (h, frame, missing) in waiting:
             if h != g:
-                self.hold_back([(h, frame, 0)])
+                self.hold_back([(h, frame, [entry for entry in missing if entry[0] != g])])
 
     # CO-multicast(g, m) by pi
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -150,31 +150,34 @@ class Cbcast(DomainProtocol):
     def on_DATA(self, pj: ProcessId, g: GroupId, data: CausalData, m: bytes) -> None:
         self.learn_stable(g, pj, data.stable)
         n, changed = data.n, data.changed
-        at = self.check(changed) if changed else 0
+        missing = self.check(changed)
         if not self.received[g][pj].add(n):  # D5
             return
         frame = Kept(pj, n, changed, m)
-        if at == len(changed) and n == self.VV[g][pj] + 1:
-            self.hold_back(self.co_deliver(g, frame))
-        else:
-            self.hold_back([(g, frame, at)])
-        self.keep_promise(g, pj)
+        if missing or n != self.VV[g][pj] + 1:
+            self.hold_back([(g, frame, missing)])
+        elif released := self.co_deliver(g, frame):
+            self.hold_back(released)
+        if self.promised:
+            self.keep_promise(g, pj)
 
-    def check(self, changed: tuple[int, ...]) -> int:
-        """Up to where all entries are satisfied: the end, or 0. A PeerError if one cannot be."""
+    def check(self, changed: tuple[int, ...]) -> list[Entry]:
+        """The entries that are not satisfied here. A PeerError if one can never be."""
         if len(changed) % 3:
             raise PeerError(f"{len(changed)} integers are no list of entries")
-        VV, satisfied = self.VV, True
+        VV = self.VV
+        missing: list[Entry] = []
         for h, k, number in entries(changed):
             try:
-                ahead = number > VV[h][k]
+                if number <= VV[h][k]:
+                    continue
             except KeyError:
                 self.meet(h, k)
-                continue
-            if ahead and h in self.stability:
-                satisfied = False
+            if h in self.stability:
                 self.check_number(h, k, number)
-        return len(changed) if satisfied else 0
+                if h in self.member_of:
+                    missing.append((h, k, number))
+        return missing
 
     def meet(self, h: GroupId, k: ProcessId) -> None:
         """A first entry about k in h, a group of others."""
@@ -189,46 +192,43 @@ class Cbcast(DomainProtocol):
         """Can there be so many frames of k in our group h?"""
         if k == self.me:
             raise PeerError(f"our frame {number} in group {h} is named, but was not sent")
-        if h in self.member_of and number > self.mark(h, k) + self.options.max_held:
+        if number > self.mark(h, k) + self.options.max_held and h in self.member_of:
             raise PeerError(f"frame {number} of {k} is named, far above {self.mark(h, k)}")
 
     def hold_back(self, ready: list[Held]) -> None:
         """hold back <m, VVj>; wait until it may be delivered; CO-deliver(m)"""
-        for g, frame, at in ready:  # grows while delivering one frame releases others
-            awaited, at = self.awaited(g, frame, at)
+        for g, frame, missing in ready:  # grows while delivering one frame releases others
+            awaited = self.awaited(g, frame, missing)
             if awaited is None:
                 ready += self.co_deliver(g, frame)
             else:
-                self.held.hold(awaited, (g, frame, at))
+                self.held.hold(awaited, (g, frame, missing))
 
-    def awaited(self, g: GroupId, frame: Kept, at: int) -> tuple[Entry | None, int]:
-        """What <m, VVj> waits for first, and up to where its entries are satisfied.
-
-        VVj[g][j] = VV[g][j] + 1 and VVj[h][k] <= VV[h][k] for own groups h
-        """
+    def awaited(self, g: GroupId, frame: Kept, missing: list[Entry]) -> Entry | None:
+        """What <m, VVj> waits for first: VVj[g][j] = VV[g][j] + 1, VVj[h][k] <= VV[h][k]."""
         if frame.n != self.VV[g][frame.origin] + 1:
-            return (g, frame.origin, frame.n - 1), at
-        stamp = frame.stamp
-        for place in range(at, len(stamp), 3):
-            h, k, number = stamp[place], stamp[place + 1], stamp[place + 2]
-            if number > self.VV[h][k] and h in self.member_of:
-                return (h, k, number), place
-        return None, len(stamp)
+            return g, frame.origin, frame.n - 1
+        while missing:
+            h, k, number = missing[-1]
+            if number > self.VV[h][k]:
+                return missing[-1]
+            missing.pop()
+        return None
 
     # CO-deliver(m);  VV[g][j] := VV[g][j] + 1;  VV[h] := max(VV[h], VVj[h])
     def co_deliver(self, g: GroupId, frame: Kept) -> list[Held]:
         """Returns what waited for it."""
-        j, n, VV = frame.origin, frame.n, self.VV
-        self.deliver(g, j, n, frame.payload, frame.stamp)
+        j, n, stamp = frame.origin, frame.n, frame.stamp
+        self.deliver(g, j, n, frame.payload, stamp)
         self.set_entry(g, j, n)
-        if frame.stamp:
-            news = self.news[g]
-            for h, k, number in entries(frame.stamp):
+        if stamp:
+            VV, told = self.VV, self.news[g].discard
+            for h, k, number in entries(stamp):
                 known = VV[h][k]
-                if number > known:  # only of a group of others: it was not waited for
-                    self.set_entry(h, k, number)
                 if number >= known:
-                    news.discard((h, k))  # D4
+                    if number > known:  # only of a group of others: it was not waited for
+                        self.set_entry(h, k, number)
+                    told((h, k))  # D4
         return self.held.release((g, j, n))
 
     # -- the cut ----------------------------------------------------------------------------------
@@ -239,7 +239,8 @@ class Cbcast(DomainProtocol):
         for g in last:
             for frame in unions.get(g, ()):
                 if self.VV[g][frame.origin] < frame.n <= last[g][frame.origin]:
-                    self.hold_back([(g, self.without_lost(frame, last), 0)])
+                    bare = Kept(frame.origin, frame.n, (), frame.payload)
+                    self.hold_back([(g, bare, self.without_lost(frame, last))])
         self.VV.clear()  # D6
         self.foreign = 0
         self.held = HoldBackQueue(self.options.max_held)
@@ -263,16 +264,13 @@ class Cbcast(DomainProtocol):
             number > last[k] for h, k, number in entries(frame.stamp) if h == g
         )
 
-    def without_lost(self, frame: Kept, last: Vectors) -> Kept:
+    def without_lost(self, frame: Kept, last: Vectors) -> list[Entry]:
         """D7: what was lost in another group is not waited for."""
-        stamp: list[int] = []
-        for h, k, number in entries(frame.stamp):
-            if h in last:
-                stamp += (h, k, min(number, last[h][k]))
-        return Kept(frame.origin, frame.n, tuple(stamp), frame.payload)
+        told = (entry for entry in entries(frame.stamp) if entry[0] in last)
+        return [(h, k, min(number, last[h][k])) for h, k, number in told]
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return (*super().unstable(g), *(frame for _, (h, frame, _at) in self.held if h == g))
+        return (*super().unstable(g), *(frame for _, (h, frame, _) in self.held if h == g))
 
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         own: dict[GroupId, Container[ProcessId]] = {h: self.VV[h] for h in self.member_of}
@@ -287,7 +285,7 @@ class Cbcast(DomainProtocol):
     def held_back(self) -> list[Waiting]:
         return [
             Waiting(g, frame.origin, frame.n, tuple(self.missing(g, frame)), frame.payload)
-            for _, (g, frame, _at) in self.held
+            for _, (g, frame, _) in self.held
         ]
 
     def missing(self, g: GroupId, frame: Kept) -> Iterator[Awaited]:
