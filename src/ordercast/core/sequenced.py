@@ -142,6 +142,8 @@ class SequencedMember(OrderingProtocol):
 
     def _follow_view(self, g: GroupId, entry: ViewEntry) -> None:
         """A guest learns who the members are; or that it is one itself, or a guest no longer."""
+        if self.me in entry.members and self.me not in entry.joined:
+            return  # it overtook the one that admits us, which is where we start
         self._start_after(entry.N)
         self.done.update(entry.last)
         if self.me in entry.members:
