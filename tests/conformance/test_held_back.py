@@ -10,9 +10,21 @@ from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import NOBODY, Awaited, Waiting
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation import SimulationConfig, Uniform, Workload, overlapping_groups
+from ordercast.reliability.link import Linked
+from ordercast.simulation import (
+    Crash,
+    Leave,
+    SimulationConfig,
+    Uniform,
+    Workload,
+    overlapping_groups,
+    simulate,
+)
 from ordercast.simulation.run import build, limits_of, stacks
 from ordercast.stack.stack import Stack
+from ordercast.trace.holds import WaitsFor
+from ordercast.trace.schema import Event as TraceEvent
+from ordercast.trace.waits import Wait, read_waits
 
 SEEDS = range(6)
 NETWORKS = {
@@ -30,14 +42,15 @@ class Questioned:
         self.delivered: set[int] = set()  # payloads
         self.frames: set[tuple[int, int, int]] = set()  # delivered: group, sender, n
         self.numbers: set[tuple[int, int]] = set()  # delivered: group, number
+        self.blocks: dict[tuple[int, int], list[tuple[int, int]]] = {}  # (packet on its link, b)
         self.answers = 0
 
     def step(self, events: Iterable[Event]) -> Output:
         events = tuple(events)
         out = self.machine.step(events)
         for event in events:
-            if isinstance(event, Receive) and event.payload:
-                self.received[id(event.payload)] = event
+            if isinstance(event, Receive):
+                self.hear(event)
         for delivery in out.deliveries:
             if not isinstance(delivery, View):
                 g, sender, n, number, payload = delivery
@@ -46,6 +59,14 @@ class Questioned:
                 self.numbers.add((g, number))
         self.question()
         return out
+
+    def hear(self, packet: Receive) -> None:
+        if packet.payload:
+            self.received[id(packet.payload)] = packet
+        header = packet.header
+        if isinstance(header, Linked) and hasattr(header.header, "b"):
+            heard = self.blocks.setdefault((packet.group, packet.src), [])
+            heard.append((header.s, header.header.b))
 
     def question(self) -> None:
         held = self.machine.held_back()
@@ -71,7 +92,11 @@ class Questioned:
             return p == view.leader and (g, n) not in self.numbers
         if awaited.what == "order":
             return p == view.leader and (g, waiting.sender, n) not in self.frames
-        if awaited.what in ("block", "proposal"):
+        if awaited.what == "block":
+            heard = self.blocks.get((g, p), [])
+            top = max((b for s, b in heard if s <= self.machine.links[p].r), default=0)
+            return p in view.members and p != self.machine.me and top < n
+        if awaited.what == "proposal":
             return p in view.members and p != self.machine.me
         if awaited.what == "packet":
             link = self.machine.links[p]
@@ -82,21 +107,24 @@ class Questioned:
         return 0 < n < len(view.members)
 
 
+def config_of(protocol: str, network: str, seed: int, **more: object) -> SimulationConfig:
+    return SimulationConfig(
+        protocol=protocol,
+        members=5,
+        messages=20,
+        workload=Workload(reply=0.5, depth=3),
+        delay=Uniform(200, 4000),
+        seed=seed,
+        **{"groups": overlapping_groups(5, 3, 3), **NETWORKS[network], **more},
+    )
+
+
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_held_back_is_named_with_what_it_really_misses(protocol, network) -> None:
     answers = 0
     for seed in SEEDS:
-        config = SimulationConfig(
-            protocol=protocol,
-            members=5,
-            groups=overlapping_groups(5, 3, 3),
-            messages=20,
-            workload=Workload(reply=0.5, depth=3),
-            delay=Uniform(200, 4000),
-            seed=seed,
-            **NETWORKS[network],
-        )
+        config = config_of(protocol, network, seed)
         machines = stacks(config)
         simulation = build(config, machines)
         questioned = [Questioned(machine) for machine in machines]
@@ -117,3 +145,52 @@ def waits(protocol: str, network: str) -> bool:
     """Does anything wait? Without an order only packets do, for those that a link misses."""
     declared = PROTOCOLS[protocol].declaration
     return declared.order != "none" or (network == "lossy" and declared.network != "N0")
+
+
+def waits_of(events: list[TraceEvent]) -> list[Wait]:
+    own = [event for event in events if event.process is not None]
+    return read_waits(sorted(own, key=lambda event: (event.process, event.index)))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_trace_of_a_run_tells_how_every_wait_ended(protocol) -> None:
+    events = simulate(config_of(protocol, "lossy", 1, trace="protocol")).events()
+    delivered = {(e.process, e.message): e.index for e in events if e.kind == "deliver"}
+    waits = waits_of(events)
+    assert len(waits) > 10
+    for wait in waits:
+        assert wait.ended is not None and wait.by, wait
+        assert wait.delivered is not None, wait
+        assert wait.began.index < wait.ended.index < wait.delivered.index
+        assert set(map(identity, wait.gone)) == set(map(identity, wait.stages[-1].awaits))
+        for thing in wait.gone:
+            if thing.message:
+                assert delivered[wait.process, thing.message] < wait.delivered.index, wait
+    assert_only_real_messages(events)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_trace_through_crashes_and_view_changes_names_only_messages_that_were_sent(
+    protocol,
+) -> None:
+    groups = overlapping_groups(5, 1, 5, led=True)
+    faults = (Crash(3, at_ms=6, lose=0.5), Leave(4, group=1, at_ms=9))
+    for seed in SEEDS:
+        config = config_of(
+            protocol, "lossy", seed, groups=groups, faults=faults, trace="protocol", quiet_ms=3000
+        )
+        assert_only_real_messages(simulate(config).events())
+
+
+def assert_only_real_messages(events: list[TraceEvent]) -> None:
+    sent = {event.message for event in events if event.kind == "send"}
+    for event in events:
+        assert event.message is None or event.message in sent, event
+    for wait in waits_of(events):
+        assert wait.message is None or wait.message in sent
+        for thing in (*wait.gone, *(thing for stage in wait.stages for thing in stage.awaits)):
+            assert not thing.message or thing.message in sent, wait
+
+
+def identity(thing: WaitsFor) -> tuple[str, str, str, int]:
+    return thing.what, thing.group, thing.process, thing.number

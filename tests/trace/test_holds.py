@@ -11,7 +11,6 @@ from ordercast.core.events import Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import NOBODY, Awaited, Waiting
 from ordercast.protocols.fifo import FifoData
-from ordercast.simulation import SimulationConfig, Workload, simulate
 from ordercast.trace.holds import (
     UNKNOWN,
     HoldNote,
@@ -226,6 +225,15 @@ def test_a_remark_of_the_machine_names_the_messages_of_the_frame(scene) -> None:
     ]
 
 
+def test_a_null_is_about_a_block_and_no_frame(scene) -> None:
+    scene.step(packet(b"6"), [], (G, 1, 5, 0, b"6"))
+    scene.machine.out.notes = [("null", G, 1, 5, "")]
+    scene.machine.out.deliveries = []
+    scene.rows.clear()
+    scene.watch.step((Timer(G, "silence"),))
+    assert scene.rows == [Observed("null", "g1", "p1#1", 0, 0, "block 5")]
+
+
 def test_a_relayed_packet_is_recorded_under_its_origin(scene) -> None:
     m = b"6"
     [row] = scene.step(packet(m, src=3), [], (G, 2, 1, 0, m))
@@ -325,34 +333,3 @@ def test_logs_of_several_processes_and_runs_are_kept_apart() -> None:
     ]
     waits = [(wait.run, wait.process) for wait in read_waits(events)]
     assert waits == [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")]
-
-
-@pytest.mark.parametrize("protocol", ["fifo", "vector", "sequencer_pb", "sequencer_bb"])
-def test_in_a_simulated_run_every_wait_ends_with_what_it_waited_for_last(protocol) -> None:
-    config = SimulationConfig(
-        protocol=protocol,
-        members=4,
-        messages=30,
-        loss=0.1,
-        trace="protocol",
-        workload=Workload(reply=0.5, depth=2),
-    )
-    events = simulate(config).events()
-    order = sorted((e for e in events if e.process), key=lambda e: (e.process, e.index))
-    waits = read_waits(order)
-    assert len(waits) > 10
-    sent = {event.message for event in events if event.kind == "send"}
-    delivered = {(e.process, e.message): e.index for e in events if e.kind == "deliver"}
-    assert {e.message for e in events if e.message} == sent
-    for wait in waits:
-        assert wait.ended is not None and wait.delivered is not None, wait
-        assert set(map(kind_of, wait.gone)) <= set(map(kind_of, wait.stages[-1].awaits))
-        assert wait.began.index < wait.ended.index < wait.delivered.index
-        for thing in wait.gone:
-            if thing.message:
-                at = delivered[wait.process, thing.message]
-                assert at < wait.delivered.index, f"{thing} came after {wait}"
-
-
-def kind_of(thing: WaitsFor) -> tuple[str, str, int]:
-    return thing.what, thing.process, thing.number

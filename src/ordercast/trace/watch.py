@@ -128,8 +128,8 @@ class Watch:
 
     def _remarked(self, note: Note) -> None:
         kind, g, sender, n, remark = note
-        first, count = self._lookup((g, sender, n))
-        frame = f"frame {n}" if n else ""
+        first, count = UNKNOWN if kind == "null" else self._lookup((g, sender, n))
+        frame = f"{'block' if kind == 'null' else 'frame'} {n}" if n else ""
         text = ": ".join(part for part in (frame, remark) if part)
         process, group = self.names.process(sender), self.names.group(g)
         self.record(Observed(kind, group, process, first, count, text))
