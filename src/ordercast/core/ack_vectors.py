@@ -89,6 +89,7 @@ class AckVectorProtocol(OrderingProtocol):
             self.R[q] = s
             if g not in self.member_of:  # our own frame to a group in which we are a guest
                 self.C[q] = s
+                self._sent_as_guest(g, s)
             else:
                 self.out.deliveries.append((g, q, s, 0, frames[s]))
                 if self.options.driver_consumes:
@@ -96,6 +97,13 @@ class AckVectorProtocol(OrderingProtocol):
                 else:
                     self._taken(g, q)
             s += 1
+
+    def _sent_as_guest(self, g: GroupId, s: int) -> None:
+        self.out.ordered.append((g, self.sent_before + s))
+        if not self.views[g].members:  # nobody is there who could deliver it
+            self.store[self.me].clear()
+            self.A[self.me].lowest = s
+            self.out.stable.append((g, self.sent_before + s))
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         for _ in range(frames):

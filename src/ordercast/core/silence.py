@@ -30,6 +30,11 @@ from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited
 from ordercast.errors import PeerError
 
+CLOSED = (
+    "completion needs every sender to speak, and a guest is not sent the messages it would have "
+    "to answer"
+)  # why such a group has no guests
+
 
 class Null(msgspec.Struct, frozen=True, array_like=True):
     """All later frames of the sender in this group have a block number above b."""
@@ -128,7 +133,7 @@ class SpeakingProtocol(BlockProtocol):
     def on_view(self, view: View) -> None:
         super().on_view(view)
         g = view.group
-        assert not view.guests, "who only sends cannot be waited for"
+        assert not view.guests, CLOSED
         if self.me in view.members:  # the view is everybody's NULL(start)
             self.BM[g] = BlockMatrix(self.others[g], view.start)
             self.spoke[g] = view.start

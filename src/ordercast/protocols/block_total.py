@@ -40,6 +40,7 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
+from ordercast.core.silence import CLOSED
 from ordercast.core.vouching import VOUCHED
 
 
@@ -52,7 +53,7 @@ class BlockTotal(BlockOrderProtocol):
         scope="domain",
         network="N2f",
         header="3",
-        packets="n-1 + NULLs",
+        packets="n-1, NULLs",
         exact=False,
         silence="NULL of every silent member",
         source="004, 4 and footnote 7",
@@ -65,6 +66,7 @@ class BlockTotal(BlockOrderProtocol):
         crash="every message waits for the dead member, until the view changes",
         also=("total", "global-total"),
         everyone_speaks=True,
+        closed=CLOSED,
     )  # fmt: skip
 
     # send(m) to g

@@ -48,7 +48,7 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.silence import Null
+from ordercast.core.silence import CLOSED, Null
 from ordercast.core.vouching import VOUCHED, VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
@@ -76,7 +76,7 @@ class FastP(VouchingProtocol):
         scope="domain",
         network="N2",
         header="3+2c",
-        packets="n-1 + NULLs",
+        packets="n-1, NULLs",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.4",
@@ -86,6 +86,7 @@ class FastP(VouchingProtocol):
         ),
         crash="what depends on a dead member's message may wait, until the view changes",
         everyone_speaks=True,
+        closed=CLOSED,
     )  # fmt: skip
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:

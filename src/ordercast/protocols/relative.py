@@ -55,7 +55,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.silence import SpeakingProtocol
+from ordercast.core.silence import CLOSED, SpeakingProtocol
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
 
@@ -84,7 +84,7 @@ class Relative(SpeakingProtocol):
         scope="domain",
         network="N2f",
         header="3+2c",
-        packets="n-1 + NULLs",
+        packets="n-1, NULLs",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.5",
@@ -94,6 +94,7 @@ class Relative(SpeakingProtocol):
         ),
         crash="what depends on another group may wait for its dead member, until the view changes",
         everyone_speaks=True,
+        closed=CLOSED,
     )  # fmt: skip
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:

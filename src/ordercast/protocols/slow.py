@@ -35,6 +35,7 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
+from ordercast.core.silence import CLOSED
 from ordercast.core.vouching import VOUCHED
 
 
@@ -47,7 +48,7 @@ class Slow(BlockOrderProtocol):
         scope="domain",
         network="N2f",
         header="3",
-        packets="n-1 + NULLs",
+        packets="n-1, NULLs",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.3",
@@ -57,6 +58,7 @@ class Slow(BlockOrderProtocol):
         ),
         crash="every message waits for the dead member, until the view changes",
         everyone_speaks=True,
+        closed=CLOSED,
     )  # fmt: skip
 
     # send(m) to g
