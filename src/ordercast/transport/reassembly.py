@@ -97,7 +97,7 @@ class Reassembly:
             raise FrameError(f"a packet of {packet.count} pieces, now of {count}")
         size = len(piece) + (0 if packet is None else packet.size)
         # All pieces but the last are equally long, and no piece is empty.
-        whole = count if place == count - 1 else (count - 1) * len(piece)
+        whole = count if place == count - 1 else (count - 1) * len(piece) + 1
         if max(size, whole) > self.max_packet:
             raise FrameError(f"a packet of {max(size, whole)} bytes or more in {count} pieces")
 
