@@ -12,6 +12,16 @@ from ordercast.cli.guarantees import markdown_table
 from ordercast.core.declaration import LETTERS, Declaration
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
+SIGNS = "\n".join(
+    (
+        "*  what this order gets by default",
+        "header: integers per frame; packets: per frame",
+        *(f"{letter}  {meaning}" for letter, meaning in LETTERS.items()),
+        "exact: a message waits only for what it depends on",
+        "all speak: a silent member holds the others up",
+        "--markdown prints all that they declare",
+    )
+)
 COLUMNS = (
     "protocol", "order", "scope", "net", "header", "packets", "exact", "all speak", "source",
 )  # fmt: skip
@@ -29,12 +39,13 @@ def protocols(
     if markdown:
         print(markdown_table())
         return
-    table = Table(title="Protocols", caption=caption(), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title="Protocols", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for column in COLUMNS:
-        table.add_column(column, no_wrap=column in ("protocol", "net"), overflow="fold")
+        table.add_column(column, no_wrap=column in ("protocol", "net"))
     for one in declarations:
         table.add_row(*cells(one))
     console.print(table)
+    console.print(SIGNS)
 
 
 def cells(d: Declaration) -> tuple[str, ...]:
@@ -50,14 +61,4 @@ def cells(d: Declaration) -> tuple[str, ...]:
         "yes" if d.exact else "no",
         "yes" if d.everyone_speaks else "no",
         d.source,
-    )
-
-
-def caption() -> str:
-    """What the signs mean."""
-    letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
-    return (
-        "*: what this order gets by default. header: integers per frame. packets: per frame.\n"
-        f"exact: waits only for what it depends on. all speak: a silent member holds others up.\n"
-        f"{letters}. More in docs/GUARANTEES.md"
     )

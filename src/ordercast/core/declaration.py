@@ -29,7 +29,7 @@ STRENGTH: dict[Network, int] = {network: rank for rank, network in enumerate(NET
 
 LETTERS: dict[str, str] = {
     "n": "members of the group",
-    "c": "entries that changed since the sender's last frame to the group",
+    "c": "entries that changed since the sender's last frame in the group",
 }  # of the formulas below
 
 

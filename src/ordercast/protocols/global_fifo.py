@@ -71,7 +71,7 @@ class GlobalFifo(DomainProtocol):
         order="fifo",
         scope="domain",
         network="N1",
-        header="2+2c, c other groups spoken to since",
+        header="2+2c",
         packets="n-1",
         exact=True,
         silence="nothing",

@@ -76,7 +76,7 @@ class NakMulticast(AckVectorProtocol):
         scope="group",
         network="N0",
         header="n+1",
-        packets="1 multicast (+2 per loss)",
+        packets="1, +2 per loss",
         exact=True,
         silence="STATUS of every member, until all have all",
         source="001, Reliable Multicast over IP Multicast",
