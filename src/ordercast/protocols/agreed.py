@@ -158,7 +158,9 @@ class AgreedOrder(AcknowledgedProtocol):
     def decide_if_all_proposed(self, g: GroupId, n: int) -> None:
         """all have proposed: (a, w) := max over members q of (P of q, q);  multicast AGREED"""
         proposals = self.proposals[n]
-        if len(proposals) == len(self.views[g].members):
+        if not self.views[g].members:  # nobody is there who could deliver it
+            del self.proposals[n]
+        elif len(proposals) == len(self.views[g].members):
             a, w = max((P, q) for q, P in proposals.items())  # D1
             del self.proposals[n]
             self.b_multicast(g, Agreed(n, a, w))
