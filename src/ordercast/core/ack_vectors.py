@@ -145,10 +145,16 @@ class AckVectorProtocol(OrderingProtocol):
             raise PeerError(f"{len(C)} marks in a view of {len(self.C)} senders")
         if p in self.R:
             self._check_number(p, s)
-        if self.heard[p] != C:
-            for q, c in zip(self.C, C, strict=True):
-                if q in self.R:
-                    self._check_number(q, c)
+        for q, c in self._news(p, C):
+            self._check_number(q, c)
+
+    def _news(self, p: ProcessId, C: Marks) -> list[tuple[ProcessId, int]]:
+        """The marks of p that are higher than when it was last heard, of senders heard here."""
+        heard = self.heard[p]
+        if heard == C:
+            return []
+        marks = zip(self.C, C, heard, strict=True)
+        return [(q, c) for q, c, before in marks if c > before and q in self.R]
 
     def _check_number(self, q: ProcessId, s: int) -> None:
         if q == self.me:
@@ -161,13 +167,10 @@ class AckVectorProtocol(OrderingProtocol):
         """A[p] := C;  top[p] := max(top[p], s);  top[q] := max(top[q], C[q]) for all q"""
         if p in self.R:
             self.exists(g, p, s)
-        if self.heard[p] == C:
-            return
-        self.heard[p] = C
-        for q, c in zip(self.C, C, strict=True):
-            if q in self.R:
-                self.exists(g, q, c)
-                self._acknowledged(g, q, p, c)
+        news, self.heard[p] = self._news(p, C), C
+        for q, c in news:
+            self.exists(g, q, c)
+            self._acknowledged(g, q, p, c)
 
     def exists(self, g: GroupId, q: ProcessId, s: int) -> None:
         """Frame s of q was sent."""
