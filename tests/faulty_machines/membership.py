@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ordercast.core.ids import GroupId
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.membership.led import LedMembership
@@ -36,8 +36,10 @@ class StackOnFaultyMembership(Stack):
 
     membership: ClassVar[type[LedMembership]]
 
-    def open(self, g: GroupId, protocol: type[OrderingProtocol]) -> None:
-        super().open(g, protocol)
+    def open(
+        self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId | None = None
+    ) -> None:
+        super().open(g, protocol, leader)
         self.memberships[g] = self.membership(self.me, self.protocols[g])
 
 

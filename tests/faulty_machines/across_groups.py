@@ -1,0 +1,60 @@
+"""Faults in orders that span groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ordercast.core.events import Kept
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.protocols.cbcast import Cbcast, Entry, Vectors, entries
+from ordercast.protocols.global_fifo import GlobalFifo, Place
+
+
+class TellsOnlyItsOwnGroups(Cbcast):
+    """A message tells of the groups that its sender is in, and of no others."""
+
+    def changed_since_last(self, g: GroupId) -> tuple[int, ...]:
+        told = entries(super().changed_since_last(g))
+        return tuple(x for entry in told if entry[0] in self.member_of for x in entry)
+
+
+class AClockPerGroup(Cbcast):
+    """The vector of the group alone is tested: right in one group, as the slide says."""
+
+    def changed_since_last(self, g: GroupId) -> tuple[int, ...]:
+        told = entries(super().changed_since_last(g))
+        return tuple(x for entry in told if entry[0] == g for x in entry)
+
+
+class ClaimsWhatItHasNotDelivered(Cbcast):
+    """Takes the maximum of what a message names for its own groups, too."""
+
+    def awaited(self, g: GroupId, frame: Kept, missing: list[Entry]) -> Entry | None:
+        for h, k, number in missing:
+            if h != g and number > self.VV[h][k]:
+                self.set_entry(h, k, number)
+        return super().awaited(g, frame, missing)
+
+
+class SendsWithoutWaiting(Cbcast):
+    """Sends to one group while nobody else holds what it sent to another."""
+
+    def _exposed(self, g: GroupId) -> list[GroupId]:
+        return []
+
+
+class FlushesThePrefixAlone(Cbcast):
+    """Of each sender the contiguous part of the union; nothing is known to be lost."""
+
+    def depends_on_lost(self, g: GroupId, frame: Kept, last: dict[ProcessId, int]) -> bool:
+        return False
+
+    def without_lost(self, frame: Kept, last: Vectors) -> list[Entry]:
+        return [entry for entry in entries(frame.stamp) if entry[0] in last]
+
+
+class FifoInEachGroup(GlobalFifo):
+    """Tests the number in the message's own group alone."""
+
+    def awaited(self, g: GroupId, frame: Kept) -> Iterator[Place]:
+        return (place for place in super().awaited(g, frame) if place[1] == g)

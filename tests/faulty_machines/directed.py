@@ -1,0 +1,41 @@
+"""For every erratum the smallest schedule that shows it, on the faulty machine and on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from machines import Bench
+from ordercast.core.domain import DomainProtocol
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.trace.oracle import verdicts
+from overlap import Members, Overlap
+
+Protocol = type[OrderingProtocol]
+Schedule = Callable[[Protocol], Bench]  # plays itself with this machine at every process
+
+AT_ONCE = Options(resilience=0)  # a frame leaves for another group without waiting for a holder
+
+
+class Directed(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule, carried by hand."""
+
+    name: str  # begins with the erratum, or with the section of the rule
+    breaks: str  # the property that must be found violated
+    wrong: Protocol
+    right: Protocol
+    schedule: Schedule
+
+    def played(self) -> tuple[Bench, Bench]:
+        """The faulty machine and the right one under it, each judged by the oracle."""
+        wrong, right = self.schedule(self.wrong), self.schedule(self.right)
+        found = [verdicts(bench.trace())[self.breaks] for bench in (wrong, right)]
+        assert found == ["violated", "ok"], f"{self.name}: {self.breaks} is {found}"
+        return wrong, right
+
+
+def overlap(protocol: Protocol, groups: Members, options: Options = AT_ONCE) -> Overlap:
+    """One machine of this kind per process, for all its groups."""
+    assert issubclass(protocol, DomainProtocol)
+    return Overlap(protocol, groups, options=options)

@@ -1,0 +1,175 @@
+"""Where faults show: networks, crashes and view changes, drawn from a seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from ordercast.core.protocol import Options
+from ordercast.simulation import (
+    Crash,
+    Exponential,
+    FlushTo,
+    GroupConfig,
+    Join,
+    LogNormal,
+    Uniform,
+    Workload,
+    overlapping_groups,
+)
+
+Fields = dict[str, Any]  # of a SimulationConfig
+
+EVERYBODY = (0, 1, 2, 3)
+
+AT_ONCE: Fields = {"options": Options(resilience=0)}  # frames to other groups do not wait
+
+
+def lossy(_: Random) -> Fields:
+    return {"loss": 0.2, "duplicate": 0.1, "delay": Uniform(500, 3000)}
+
+
+def doubling(_: Random) -> Fields:
+    return {"duplicate": 0.2, "delay": Uniform(500, 3000)}
+
+
+def reordering(_: Random) -> Fields:
+    return {"delay": Uniform(500, 5000)}
+
+
+def two_crashes(rng: Random) -> Fields:
+    faults = tuple(Crash(p, at_ms=rng.uniform(1, 8)) for p in (0, 1))
+    return {"delay": Uniform(500, 3000), "faults": faults}
+
+
+def sender_crash(rng: Random) -> Fields:
+    crash = Crash(0, at_ms=rng.uniform(1, 8), lose=0.5)
+    return {"delay": Uniform(500, 3000), "faults": (crash,)}
+
+
+def crash_and_flush(rng: Random) -> Fields:
+    at_ms = rng.uniform(1, 8)
+    flush = FlushTo(1, EVERYBODY[1:], at_ms=at_ms + rng.uniform(0, 10))
+    return {"delay": Uniform(500, 3000), "faults": (Crash(0, at_ms=at_ms, lose=0.5), flush)}
+
+
+def early_flush(rng: Random) -> Fields:
+    return {
+        "delay": Exponential(500, 3000),
+        "faults": (FlushTo(1, EVERYBODY, at_ms=rng.uniform(3, 12)),),
+        "options": Options(ack_every=1, ack_delay_ms=1, status_ms=1),
+    }
+
+
+def stragglers_and_flush(rng: Random) -> Fields:
+    return {
+        "delay": LogNormal(1000, 1.6),
+        "faults": (FlushTo(1, EVERYBODY, at_ms=rng.uniform(5, 25)),),
+        "options": Options(ack_every=1, ack_delay_ms=1, status_ms=1),
+    }
+
+
+def join(rng: Random) -> Fields:
+    return {
+        "delay": Uniform(500, 5000),
+        "groups": (GroupConfig(members=(0, 1, 2), led=True),),
+        "faults": (Join(3, 1, at_ms=rng.uniform(4, 12)),),
+    }
+
+
+def led_crash(rng: Random) -> Fields:
+    return {
+        "delay": Uniform(500, 5000),
+        "groups": (GroupConfig(members=EVERYBODY, led=True),),
+        "faults": (Crash(3, at_ms=rng.uniform(5, 12), lose=0.5),),
+        "detect_ms": 1.0,
+    }
+
+
+def orderly(_: Random) -> Fields:
+    return {"fifo": True, "delay": Uniform(500, 5000)}
+
+
+def host_crash(rng: Random) -> Fields:
+    """A process stops, and nearly all that it had handed over is lost with it."""
+    crash = Crash(0, at_ms=rng.uniform(1, 8), lose=0.95)
+    return {"delay": Uniform(500, 3000), "faults": (crash,)}
+
+
+def orderly_crash_and_flush(rng: Random) -> Fields:
+    """Some packets take long, and are lost when their sender stops; then the view changes."""
+    at_ms = rng.uniform(6, 12)
+    flush = FlushTo(1, EVERYBODY[1:], at_ms=at_ms + rng.uniform(0, 6))
+    return {
+        "fifo": True,
+        "delay": LogNormal(300, 1.5),
+        "faults": (Crash(0, at_ms=at_ms, lose=0.9), flush),
+        "workload": Workload(reply=0.5),
+        "messages": 16,
+    }
+
+
+def lossy_sender_crash(rng: Random) -> Fields:
+    return {**sender_crash(rng), "loss": 0.2}
+
+
+def growing_group(rng: Random) -> Fields:
+    """It begins with one member, which stops after others have come."""
+    joins = tuple(Join(p, 1, at_ms=1 + p) for p in (1, 2))
+    return {
+        "delay": Uniform(500, 3000),
+        "groups": (GroupConfig(members=(0,), led=True, leader=3),),
+        "faults": (*joins, Crash(0, at_ms=rng.uniform(15, 30), lose=0.9)),
+        "workload": Workload(start_ms=12, senders=(0, 1, 2)),
+        "detect_ms": 5.0,
+    }
+
+
+def two_groups(_: Random) -> Fields:
+    """Two processes are in both groups; packets overtake each other."""
+    groups = (GroupConfig(members=(0, 1, 2)), GroupConfig(members=(1, 2, 3)))
+    workload = Workload(burst=2, reply=0.8, depth=4)
+    return {**AT_ONCE, "groups": groups, "delay": Uniform(500, 5000), "workload": workload}
+
+
+def ring_of_groups(_: Random) -> Fields:
+    """Each group shares one process with the next, and the last with the first."""
+    return {
+        **AT_ONCE,
+        "groups": overlapping_groups(4, 4, 2),
+        "delay": LogNormal(500, 2.0),
+        "workload": Workload(reply=1.0, depth=6),
+    }
+
+
+def overlapping_crash(rng: Random) -> Fields:
+    """One speaks to both groups and stops, its packets with it; both views change together."""
+    return {
+        "members": 5,
+        "groups": (
+            GroupConfig(members=(0, 1, 2), led=True, leader=4),
+            GroupConfig(members=(0, 1, 3), led=True, leader=4),
+        ),
+        "delay": Exponential(200, 3000),
+        "faults": (Crash(0, at_ms=rng.uniform(14, 18), lose=0.7),),
+        "workload": Workload(senders=(0, 0, 1), burst=2, start_ms=10, reply=0.8),
+        "detect_ms": 10.0,
+    }
+
+
+def overlapping_crashes(rng: Random) -> Fields:
+    """Two stop, the second soon after it answered the first."""
+    at_ms = rng.uniform(14, 17)
+    return {
+        **overlapping_crash(rng),
+        **AT_ONCE,
+        "groups": (
+            GroupConfig(members=(0, 1, 2), led=True, leader=4),
+            GroupConfig(members=(0, 1, 2, 3), led=True, leader=4),
+        ),
+        "faults": (
+            Crash(0, at_ms=at_ms, lose=0.9),
+            Crash(1, at_ms=at_ms + rng.uniform(0, 3), lose=0.3),
+        ),
+        "workload": Workload(senders=(0, 1, 2), burst=2, start_ms=10, reply=0.8),
+    }
