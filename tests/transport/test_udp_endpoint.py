@@ -221,6 +221,18 @@ def test_what_is_not_one_of_ours_is_counted_logged_once_and_harms_nobody(
     run(body())
 
 
+def test_what_a_datagram_breaks_off_is_not_continued_by_the_next(run: Run) -> None:
+    async def body() -> None:
+        with sites(Udp(), Udp()) as (a, b):
+            throw(pack_datagram(FRAMES, 2, b"session2", 1, b"", packet(1)[:-1]), a)
+            await a.until(lambda: a.stat("datagrams_refused") == 1)
+            b.endpoint.send((1,), packet(5))
+            await a.until(lambda: bool(a.heard))
+            assert a.numbers == [5] and a.stat("datagrams_refused") == 1
+
+    run(body())
+
+
 def test_a_request_for_pieces_that_are_not_here_is_ignored(run: Run) -> None:
     async def body() -> None:
         with sites(Udp(), Udp()) as (a, _):
