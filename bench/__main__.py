@@ -22,13 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 import ordercast
-from bench import holdback, live, simulator
+from bench import holdback, live, simulator, waiting
 
 console = Console()
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "simulator": simulator.run,
     "hold-back": holdback.run,
+    "waiting": waiting.run,
     "live, 100 B": lambda: asyncio.run(live.throughput(size=100, count=1_000_000)),
     "live, 1 KiB": lambda: asyncio.run(live.throughput(size=1024, count=200_000)),
     "live, sequencer_bb, 100 B": lambda: asyncio.run(
