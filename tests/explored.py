@@ -15,7 +15,7 @@ from ordercast.exploration import (
 )
 
 SCRIPTS = ("free", "replies", "burst")
-FITS = 15_000  # states
+FITS = 10_000  # states
 
 
 def scenario(
@@ -42,11 +42,11 @@ def scenario(
 
 
 def largest_that_fits(
-    protocol: type[OrderingProtocol], script: str, *, least: int, **more: Any
+    protocol: type[OrderingProtocol], script: str, *, most: int = 3, least: int = 1, **more: Any
 ) -> Exploration:
-    """With 3 messages, or fewer where that is too much; at least with `least`."""
+    """With `most` messages, or fewer where that is too much; at least with `least`."""
     found = None
-    for messages in range(3, least - 1, -1):
+    for messages in range(most, least - 1, -1):
         found = explore(scenario(protocol, script, messages, **more), limit=FITS)
         if found.complete or found.violated:
             break

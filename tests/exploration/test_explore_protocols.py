@@ -32,7 +32,7 @@ def test_in_two_overlapping_groups_every_order_of_arrival_is_right(name: str, sc
 @each
 @pytest.mark.parametrize("name", [n for n, p in PROTOCOLS.items() if p.declaration.network == "N0"])
 def test_where_a_packet_may_be_lost_everything_is_delivered(name: str, script: str) -> None:
-    found = largest_that_fits(PROTOCOLS[name], script, least=1, losses=1)
+    found = largest_that_fits(PROTOCOLS[name], script, most=2, losses=1)
     assert found.complete, told(found)
 
 
@@ -41,18 +41,18 @@ def test_where_a_packet_may_be_lost_everything_is_delivered(name: str, script: s
     "name", [n for n, p in PROTOCOLS.items() if p.declaration.network in ("N0", "N1")]
 )
 def test_a_packet_that_comes_twice_does_no_harm(name: str, script: str) -> None:
-    found = largest_that_fits(PROTOCOLS[name], script, least=1, duplicates=1)
+    found = largest_that_fits(PROTOCOLS[name], script, duplicates=1)
     assert found.complete, told(found)
 
 
 @each
 @every
 def test_wherever_a_process_crashes_the_order_is_kept(name: str, script: str) -> None:
-    found = largest_that_fits(PROTOCOLS[name], script, least=1, crash=True, rounds=1)
+    found = largest_that_fits(PROTOCOLS[name], script, most=2, crash=True, rounds=1)
     assert found.complete, told(found)
 
 
 @every
 def test_once_everything_is_delivered_nothing_follows(name: str) -> None:
-    found = largest_that_fits(PROTOCOLS[name], "replies", least=1, rounds_after=2)
+    found = largest_that_fits(PROTOCOLS[name], "replies", rounds_after=2)
     assert found.complete, told(found)
