@@ -71,6 +71,8 @@ class Questioned:
     def question(self) -> None:
         held = self.machine.held_back()
         here = {id(waiting.payload) for waiting in held}
+        bodies = [(w.group, w.sender, w.payload) for w in held if w.payload]
+        assert len(bodies) == len(set(bodies)), f"a frame is named twice: {held}"
         unnamed = [self.received[m] for m in self.received.keys() - self.delivered - here]
         assert not unnamed, f"received, not delivered, and not named: {unnamed[0]}"
         for waiting in held:

@@ -300,6 +300,20 @@ def test_a_wait_that_never_ends_lasts_until_the_log_does_and_comes_first() -> No
     assert (second.message, second.lasted) == ("bob#1/g/4", 7000)
 
 
+def test_a_message_that_waits_twice_has_two_waits() -> None:
+    first, second = read_waits(
+        [
+            held(1, "bob#1/g/4", HoldNote(4, (BOB_3,))),
+            held(2, "bob#1/g/4", HoldNote(4, (), (BOB_3,), "a view change")),
+            held(5, "bob#1/g/4", HoldNote(1, (BOB_2,))),
+            held(8, "bob#1/g/4", HoldNote(1, (), (BOB_2,), "A", delivered=True)),
+            row(9, "deliver", "bob#1/g/4"),
+        ]
+    )
+    assert (first.lasted, first.delivered) == (1000, None)
+    assert second.lasted == 3000 and second.delivered is not None
+
+
 def test_an_order_whose_body_comes_later_gets_its_name_from_the_body() -> None:
     body = WaitsFor("body", "g", "bob#1", 2)
     [wait] = read_waits(

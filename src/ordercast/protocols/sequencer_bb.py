@@ -130,6 +130,10 @@ class SequencerBB(SequencedProtocol):
         self.bodiless.pop((entry.origin, entry.n), None)
         super().place(g, N, stable, entry)
 
+    def holdings(self, g: GroupId) -> tuple[int, int]:
+        held, kept = super().holdings(g)
+        return held + len(self.bodies), kept
+
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
         self.b_multicast(g, Order(N, entry.origin, entry.n, self.book.stable))
@@ -147,8 +151,10 @@ class SequencerBB(SequencedProtocol):
                 yield Waiting(g, order.origin, order.n, awaits, b"")
 
     def _unordered(self, g: GroupId) -> Iterator[Waiting]:
+        ordered = {(entry.origin, entry.n) for entry in self.arrived.values()}
         for (p, n), m in self.bodies.items():
-            if n > self.done.get(p, 0) and p in self.views[g].peers:
+            repeat = (p, n) in ordered or n <= self.done.get(p, 0)
+            if not repeat and p in self.views[g].peers:
                 yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
 
     def gaps(self, g: GroupId) -> dict[int, Awaited]:

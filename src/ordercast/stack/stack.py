@@ -157,7 +157,9 @@ class Stack(PlainState):
         ]
         known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
         for waiting in (*self._held_for_a_view(), *self._held_by_links()):
-            if (waiting.group, waiting.sender, waiting.payload) not in known:
+            frame = (waiting.group, waiting.sender, waiting.payload)
+            if frame not in known:  # of several copies one will do
+                known.add(frame)
                 held.append(waiting)
         return [waiting for waiting in held if g is None or waiting.group == g]
 
