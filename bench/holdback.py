@@ -112,6 +112,8 @@ def run() -> dict[str, object]:
         curves.setdefault("delivered at once", {})[n] = cost_us(AtOnce, n, packets)
         for name, curve in curves.items():
             figures[f"{n} members: {name}: us per frame"] = curve[n]
+            alone = curve[n] - curves["delivered at once"][n]
+            figures[f"{n} members: {name}: of that the hold-back"] = alone
     write_plot(PLOT, "Causal hold-back", "members of the group", "us of CPU per frame", curves)
     figures["plot"] = str(PLOT)
     return figures

@@ -8,7 +8,7 @@ from math import ceil, floor, log2, log10
 from pathlib import Path
 
 WIDTH, HEIGHT = 640, 360
-LEFT, RIGHT, TOP, BOTTOM = 60, 230, 40, 50
+LEFT, RIGHT, TOP, BOTTOM = 60, 230, 50, 50
 COLOURS = ("#0b5fa5", "#b3441a", "#3c7d22", "#7a3ea1", "#666666")
 
 Curve = Mapping[float, float]  # x -> y, both above 0
@@ -25,8 +25,8 @@ def write_plot(path: Path, title: str, right: str, up: str, curves: Mapping[str,
     def place(x: float, y: float) -> tuple[float, float]:
         return LEFT + across * log2(x / xs[0]), HEIGHT - BOTTOM - upwards * (log10(y) - low)
 
-    parts = [_text(LEFT, 20, title, weight="bold"), _text(LEFT, HEIGHT - 10, right)]
-    parts.append(_text(8, TOP - 8, up))
+    parts = [_text(8, 16, title, weight="bold"), _text(LEFT, HEIGHT - 10, right)]
+    parts.append(_text(8, TOP - 14, up))
     for exponent in range(low, high + 1):
         _, y = place(xs[0], 10.0**exponent)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
