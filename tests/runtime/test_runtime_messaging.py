@@ -280,6 +280,7 @@ async def test_status_of_a_running_node_comes_over_a_connection_of_its_own(
                 "order": "total",
                 "protocol": "sequencer_pb",
                 "members": ["p1", "p2"],
+                "guests": [],
             }
         ]
         member = await oc.query_status(cluster.nodes[0].address)

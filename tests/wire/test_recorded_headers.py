@@ -1,8 +1,9 @@
 """The headers of every protocol and the messages between nodes, as they were first written.
 
-Each file is written once: `v1` has the messages between nodes, `v2` the headers of version 2. A
-change that makes one of these tests fail needs a new `header_version` of that protocol (or a new
-wire version, for messages between nodes), and a new file beside these.
+Each file is written once: `v1` has the first messages between nodes, `v2` the headers of version 2
+and the messages that came with them. A change that makes one of these tests fail needs a new
+`header_version` of that protocol (or a new wire version, for messages between nodes), and a new
+file beside these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from ordercast.wire.frame import Splitter
 
 FOLDER = Path(__file__).parent / "recorded"
 RECORDED = {
-    "control": json.loads((FOLDER / "v1" / "headers.json").read_text())["control"],
+    "control": [
+        *json.loads((FOLDER / "v1" / "headers.json").read_text())["control"],
+        *json.loads((FOLDER / "v2" / "control.json").read_text()),
+    ],
     **json.loads((FOLDER / "v2" / "headers.json").read_text()),
 }
 

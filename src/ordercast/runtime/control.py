@@ -4,6 +4,7 @@ a newcomer        Apply ->              <- Admitted | Redirect | Refused
 to everybody      NodeUp, NodeDown      from the leader
 a pair of nodes   (Hello) ->            <- Welcome
 a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  Leave ->,  Left ->
+to send only      Visit ->              <- Entered | NotEntered,  PreparedToVisit ->,  Leave, Left
 trouble           Lost -> (a member reports another),  Recall ->  <- Evicted
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply
@@ -175,9 +176,23 @@ class StatusReply(Control, frozen=True):
     """The payload is JSON."""
 
 
+class Visit(Control, frozen=True):
+    """I want to send to a group without being a member. It must exist."""
+
+    request: int
+    group: str
+
+
+class PreparedToVisit(Control, frozen=True):
+    """I can read packets of the group: name me among the guests of its next view."""
+
+    gid: GroupId
+
+
 CONTROLS = (
     Apply, Redirect, Refused, Admitted, NodeUp, NodeDown, Welcome, Enter, Entered, NotEntered,
     Prepared, Leave, Left, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
+    Visit, PreparedToVisit,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

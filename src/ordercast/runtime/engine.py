@@ -65,6 +65,12 @@ class Driver(Protocol):
     def stable(self, group: GroupId, frames: int) -> None:
         """So many frames of this node have been consumed by all."""
 
+    def ordered(self, group: GroupId, frames: int) -> None:
+        """So many frames that this node sent as a guest have their place."""
+
+    def guest(self, group: GroupId, is_guest: bool) -> None:
+        """This node is a guest of the group from now on, or no longer."""
+
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
 
@@ -136,19 +142,19 @@ class Engine:
 
     def _forget_gone(self) -> None:
         for p, g in tuple(self._gone.items()):
-            if self._has_member(g, p):
+            if self._has(g, p):
                 continue
             for other in self.stack.protocols:
-                if self._has_member(other, p):
+                if self._has(other, p):
                     self._gone[p] = other
                     break
             else:
                 del self._gone[p]
                 self.stack.gone_for_good(p)
 
-    def _has_member(self, g: GroupId, p: ProcessId) -> bool:
+    def _has(self, g: GroupId, p: ProcessId) -> bool:
         view = self.stack.view(g)
-        return view is not None and p in view.members
+        return view is not None and p in view.senders
 
     # -- events in --------------------------------------------------------------------------------
 
@@ -264,6 +270,10 @@ class Engine:
             self._set_timer(g, name, delay_ms)
         for g, frames in out.stable:
             driver.stable(g, frames)
+        for g, frames in out.ordered:
+            driver.ordered(g, frames)
+        for g, is_guest in out.guest:
+            driver.guest(g, is_guest)
         for peer, reason in out.faults:
             driver.fault(peer, reason)
         for note in out.notes:

@@ -34,8 +34,10 @@ from ordercast.runtime.control import (
     NodeUp,
     NotEntered,
     Prepared,
+    PreparedToVisit,
     Recall,
     Redirect,
+    Visit,
     encode,
 )
 from ordercast.runtime.leader import wanted
@@ -65,12 +67,23 @@ class Follower:
     # -- this node's own groups -------------------------------------------------------------------
 
     async def enter(self, name: str, order: str, protocol: str | None) -> GroupEntry:
+        request = self._number_request()
+        self._wants[request] = (name, wanted(order, protocol))
+        return await self._ask(request, name, Enter(request, name, order, protocol))
+
+    async def visit(self, name: str) -> GroupEntry:
+        request = self._number_request()
+        self._wants[request] = (name, "any order")
+        return await self._ask(request, name, Visit(request, name))
+
+    def _number_request(self) -> int:
         self._next_request += 1
-        request = self._next_request
+        return self._next_request
+
+    async def _ask(self, request: int, name: str, question: Control) -> GroupEntry:
         answer: asyncio.Future[GroupEntry] = asyncio.get_running_loop().create_future()
         self._requests[request] = answer
-        self._wants[request] = (name, wanted(order, protocol))
-        self._site.peers.tell(self.leader.pid, Enter(request, name, order, protocol))
+        self._site.peers.tell(self.leader.pid, question)
         timeout = self._site.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
@@ -83,6 +96,9 @@ class Follower:
 
     def prepared(self, gid: GroupId) -> None:
         self._site.peers.tell(self.leader.pid, Prepared(gid))
+
+    def prepared_to_visit(self, gid: GroupId) -> None:
+        self._site.peers.tell(self.leader.pid, PreparedToVisit(gid))
 
     def leave(self, gid: GroupId) -> None:
         self._site.peers.tell(self.leader.pid, Leave(gid))

@@ -18,7 +18,7 @@ from ordercast.core.events import Change
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId, check_name
 from ordercast.errors import OrderMismatch, PeerError, UsageError
-from ordercast.protocols.registry import choose
+from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import (
     Admitted,
@@ -37,8 +37,10 @@ from ordercast.runtime.control import (
     NodeUp,
     NotEntered,
     Prepared,
+    PreparedToVisit,
     Recall,
     Refused,
+    Visit,
     encode,
 )
 from ordercast.runtime.holdings import holdings_of
@@ -58,6 +60,7 @@ class LedGroup:
         self.entry = entry
         self.sequenced = sequenced
         self.members: set[ProcessId] = set()
+        self.guests: set[ProcessId] = set()
         self.leaving: set[ProcessId] = set()  # their last acknowledgement may be missing
 
 
@@ -86,6 +89,15 @@ class Leader:
     def prepared(self, gid: GroupId) -> None:
         self._admit(self._site.me.pid, gid)
 
+    async def visit(self, name: str) -> GroupEntry:
+        group = self._open_group(name)
+        if isinstance(group, str):
+            raise UsageError(group)
+        return group.entry
+
+    def prepared_to_visit(self, gid: GroupId) -> None:
+        self._admit_guest(self._site.me.pid, gid)
+
     def leave(self, gid: GroupId) -> None:
         self._release(self._site.me.pid, gid)
 
@@ -109,6 +121,10 @@ class Leader:
             self._enter(pid, message)
         elif isinstance(message, Prepared):
             self._admit(pid, message.gid)
+        elif isinstance(message, Visit):
+            self._visit(pid, message)
+        elif isinstance(message, PreparedToVisit):
+            self._admit_guest(pid, message.gid)
         elif isinstance(message, Leave):
             self._release(pid, message.gid)
         elif isinstance(message, Left):
@@ -236,10 +252,11 @@ class Leader:
         self._site.directory.remove(pid)
         for gid, group in self._groups.items():
             # A sequencer has numbered the last view of a leaver already: the next would be empty.
-            if pid in group.members or (pid in group.leaving and not group.sequenced):
+            present = pid in group.members or pid in group.guests
+            if present or (pid in group.leaving and not group.sequenced):
                 self._site.engine.step([Change(gid, dead=(pid,))])
-            group.members.discard(pid)
-            group.leaving.discard(pid)
+            for processes in (group.members, group.guests, group.leaving):
+                processes.discard(pid)
         self._site.engine.forget(pid)
         self._site.peers.tell_all(NodeDown(pid, reason))
 
@@ -275,9 +292,49 @@ class Leader:
             answer = Entered(enter.request, group.entry)
         self._site.peers.tell(pid, answer)
 
+    def _open_group(self, name: str) -> LedGroup | str:
+        """The group of that name, if others may send to it; or why they cannot."""
+        group = self._by_name.get(name)
+        if group is None:
+            known = ", ".join(map(repr, self._by_name))
+            there_is = f"there is {known}" if known else "there is none yet"
+            return f"no group {name!r} to send to: {there_is}; a group is made by its first member"
+        declared = PROTOCOLS[group.entry.protocol].declaration
+        if not declared.closed:
+            return group
+        is_open = [
+            name
+            for name, protocol in PROTOCOLS.items()
+            if group.entry.order in protocol.declaration.orders and not protocol.declaration.closed
+        ]
+        return (
+            f"only members can send to group {name!r}: its protocol {declared.name!r} is for "
+            f"closed groups, as {declared.closed}. Join it; or make a group with order "
+            f"{group.entry.order!r} and a protocol that lets others send: {', '.join(is_open)}"
+        )
+
+    def _visit(self, pid: ProcessId, visit: Visit) -> None:
+        group = self._open_group(visit.group)
+        answer: Control
+        if isinstance(group, str):
+            answer = NotEntered(visit.request, "", group)
+        else:
+            answer = Entered(visit.request, group.entry)
+        self._site.peers.tell(pid, answer)
+
+    def _admit_guest(self, pid: ProcessId, gid: GroupId) -> None:
+        group = self._groups.get(gid)
+        if group is None or pid in group.members or pid in group.guests:
+            raise PeerError(f"it cannot be a guest of group {gid}")
+        if PROTOCOLS[group.entry.protocol].declaration.closed:
+            raise PeerError(f"only members may send to group {gid}")
+        group.guests.add(pid)
+        group.leaving.discard(pid)
+        self._site.engine.step([Change(gid, guests=(pid,))])
+
     def _admit(self, pid: ProcessId, gid: GroupId) -> None:
         group = self._groups.get(gid)
-        if group is None or pid in group.members:
+        if group is None or pid in group.members or pid in group.guests:
             raise PeerError(f"it cannot be prepared for group {gid}")
         group.members.add(pid)
         group.leaving.discard(pid)
@@ -285,9 +342,10 @@ class Leader:
 
     def _release(self, pid: ProcessId, gid: GroupId) -> None:
         group = self._groups.get(gid)
-        if group is None or pid not in group.members:
+        if group is None or not (pid in group.members or pid in group.guests):
             raise PeerError(f"it is not in group {gid}")
         group.members.discard(pid)
+        group.guests.discard(pid)
         group.leaving.add(pid)
         self._site.engine.step([Change(gid, left=(pid,))])
 
@@ -321,6 +379,7 @@ class Leader:
                 "order": group.entry.order,
                 "protocol": group.entry.protocol,
                 "members": [names[pid] for pid in sorted(group.members)],
+                "guests": [names[pid] for pid in sorted(group.guests)],
             }
             for group in self._groups.values()
         ]

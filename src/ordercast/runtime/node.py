@@ -21,6 +21,7 @@ from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel
+from ordercast.runtime.receipt import Receipt
 from ordercast.runtime.site import Site
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
@@ -199,6 +200,21 @@ class Node:
         """
         self._check_running()
         return Group(self, await self._stays.join(group, order, protocol, scope))
+
+    async def send_to(self, group: str, body: Any) -> Receipt:
+        """Send to a group without being a member: nothing of it is delivered here.
+
+        The first call waits until the group has let this node in as a guest; later ones wait only
+        for room, as `Group.multicast` does. To a group that this node is in, it is that multicast.
+        `UsageError` if there is no such group, or if its protocol is for members only.
+        """
+        self._check_running()
+        return await (await self._stays.sender(group)).multicast(body)
+
+    async def stop_sending_to(self, group: str) -> None:
+        """Be no guest of the group any more. What was sent before still reaches its members."""
+        self._check_running()
+        await self._stays.visits.leave(group)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """All messages and views of all groups of this node, in the order of delivery."""

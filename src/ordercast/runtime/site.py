@@ -45,6 +45,7 @@ from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.status import status_json
+from ordercast.runtime.visit import Visit
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.watch import Observed
 from ordercast.transport.tcp import Connection
@@ -87,6 +88,7 @@ class Site:
             )  # fmt: skip
         self.recorder: Recorder | None = None
         self.memberships: dict[GroupId, Membership] = {}
+        self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
         self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
         self.error: BaseException | None = None  # why this node ended by itself
         self.in_cluster = False
@@ -166,16 +168,9 @@ class Site:
 
     def open_membership(self, group: GroupEntry, scope: str | None) -> Membership:
         """Get ready for packets of a group."""
-        gid = group.gid
-        self.group_names[gid] = group.name
-        if isinstance(self.role, Follower):
-            self.engine.open(gid, PROTOCOLS[group.protocol], self.role.leader.pid)
-        domain = (group.order, group.protocol)
-        if domain not in self._outboxes:
-            self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
         first_message = self._first_message.get(group.name, 1)
-        member = Membership(self, group, scope, self._outboxes[domain], first_message)
-        self.memberships[gid] = member
+        member = Membership(self, group, scope, self._open(group), first_message)
+        self.memberships[group.gid] = member
         self.stays_begun = [stay for stay in self.stays_begun if not stay.over]
         self.stays_begun.append(member)
         if self.recorder is not None:
@@ -185,6 +180,16 @@ class Site:
             )
         return member
 
+    def _open(self, group: GroupEntry) -> Outbox:
+        """Packets of the group can be read; what is sent to it goes into this box."""
+        self.group_names[group.gid] = group.name
+        if isinstance(self.role, Follower):
+            self.engine.open(group.gid, PROTOCOLS[group.protocol], self.role.leader.pid)
+        domain = (group.order, group.protocol)
+        if domain not in self._outboxes:
+            self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
+        return self._outboxes[domain]
+
     def close_membership(self, member: Membership) -> None:
         """The group was left. With its last view the stack has acknowledged everything."""
         gid = member.group.gid
@@ -193,6 +198,22 @@ class Site:
         del self.memberships[gid]
         if member.inbox is not self.inbox:
             member.inbox.end()
+        if isinstance(self.role, Follower):
+            self.engine.leave(gid)
+
+    def open_visit(self, group: GroupEntry) -> Visit:
+        """Get ready to be a guest of a group."""
+        first_message = self._first_message.get(group.name, 1)
+        visit = Visit(self, group, self._open(group), first_message)
+        self.visits[group.gid] = visit
+        return visit
+
+    def close_visit(self, visit: Visit) -> None:
+        """This node is a guest no longer."""
+        gid = visit.group.gid
+        self.role.left(gid)
+        self._first_message[visit.group.name] = visit.next_message
+        del self.visits[gid]
         if isinstance(self.role, Follower):
             self.engine.leave(gid)
 
@@ -306,9 +327,21 @@ class Site:
 
     def stable(self, group: GroupId, frames: int) -> None:
         """Frames of ours that all have consumed."""
-        member = self.memberships.get(group)
-        if member is not None:
-            member.stable(frames)
+        sending = self.memberships.get(group) or self.visits.get(group)
+        if sending is not None:
+            sending.stable(frames)
+
+    def ordered(self, group: GroupId, frames: int) -> None:
+        """Frames that we sent as a guest have their place."""
+        visit = self.visits.get(group)
+        if visit is not None:
+            visit.ordered(frames)
+
+    def guest(self, group: GroupId, is_guest: bool) -> None:
+        """We are a guest from now on, or no longer."""
+        visit = self.visits.get(group)
+        if visit is not None:
+            visit.admit(is_guest)
 
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
@@ -372,8 +405,8 @@ class Site:
         if self.in_cluster:
             self.engine.stop()
             self.role.stop(reason)
-        for member in self.memberships.values():
-            member.close(reason)
+        for sending in (*self.memberships.values(), *self.visits.values()):
+            sending.close(reason)
         for inbox in self.inboxes():
             inbox.end(reason if raises else None)
         if self.recorder is not None:
@@ -385,6 +418,7 @@ class Site:
         Views that nobody came for are recorded here.
         """
         complete = all(stay.all_ordered and not stay.pending_frames for stay in self.stays_begun)
+        complete = complete and not self.visits  # one that ended has all in order
         if self.recorder is not None and complete:
             for inbox in self.inboxes():
                 for parcel in inbox.parcels:
@@ -394,8 +428,8 @@ class Site:
     def give_up_recorder(self) -> Recorder | None:
         """Nothing is recorded any more; the recorder may be closed in another thread."""
         recorder, self.recorder = self.recorder, None
-        for member in self.stays_begun:
-            member.recorder = None
+        for sending in (*self.stays_begun, *self.visits.values()):
+            sending.recorder = None
         return recorder
 
     def abandon(self) -> None:

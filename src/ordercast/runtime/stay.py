@@ -10,7 +10,9 @@ from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, ScopeError
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.sending import Sending
 from ordercast.runtime.site import Site
+from ordercast.runtime.visit import Visits
 
 SCOPES = ("group", "domain")
 
@@ -20,6 +22,7 @@ class Stays:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self.visits = Visits(site)
         self._entering: dict[str, str] = {}  # the order of each group that is being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
 
@@ -33,6 +36,7 @@ class Stays:
         self._check_scope(name, declaration, scope)
         self._entering[name] = declaration.order
         try:
+            await self.visits.leave(name)
             entry = await self._site.role.enter(name, declaration.order, protocol)
             if entry.protocol not in PROTOCOLS:
                 raise UsageError(
@@ -42,6 +46,16 @@ class Stays:
             return await self._begin(entry, scope)
         finally:
             del self._entering[name]
+
+    async def sender(self, name: str) -> Sending:
+        """What sends to that group: this node's membership, or a visit, begun if need be."""
+        check_name("group", name)
+        if name in self._entering:
+            raise UsageError(f"this node is about to join group {name!r}: await join, then send")
+        for member in self._site.memberships.values():
+            if member.group.name == name:
+                return member
+        return await self.visits.begun(name)
 
     async def _begin(self, entry: GroupEntry, scope: str | None) -> Membership:
         site = self._site
@@ -93,6 +107,7 @@ class Stays:
 
     async def leave_all(self) -> None:
         """Be out of every group, those included that are being left already."""
+        await self.visits.leave_all()
         for member in tuple(self._site.memberships.values()):
             if member not in self._leaving:
                 self._begin_to_leave(member)

@@ -1,0 +1,119 @@
+"""Sending to a group without being a member: the stay of a guest, from its first message on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ordercast.errors import GroupClosed, JoinTimeout
+from ordercast.runtime.control import GroupEntry
+from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.sending import Sending
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+
+class Visit(Sending):
+    """One stay as a guest: messages leave, and nothing comes but how far they have come."""
+
+    def __init__(self, site: Site, group: GroupEntry, outbox: Outbox, first_message: int) -> None:
+        # No member of the group, so `stable` never waits for what this node itself has to read.
+        super().__init__(site, group, outbox, first_message, waits_for_itself=lambda: False)
+
+    def ordered(self, frames: int) -> None:
+        """Our frames up to this one have their place."""
+        self.progress.ordered.reach(frames)
+
+    def admit(self, is_guest: bool) -> None:
+        """The view that lets us in is here, or the one that lets us go."""
+        future = self.installed if is_guest else self.gone
+        if not future.done():
+            future.set_result(None)
+
+
+class Visits:
+    """The groups that a node sends to and is not in."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._entering: dict[str, asyncio.Task[Visit]] = {}
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+
+    async def begun(self, name: str) -> Visit:
+        """The visit to that group, begun if need be."""
+        visit = self._visit(name)
+        return await asyncio.shield(self._begin(name)) if visit is None else visit
+
+    def _visit(self, name: str) -> Visit | None:
+        """The visit that has begun and not ended."""
+        for visit in self._site.visits.values():
+            if visit.group.name == name and visit.closed is None and visit.installed.done():
+                return visit
+        return None
+
+    def _begin(self, name: str) -> asyncio.Task[Visit]:
+        """All who send at once wait for the same beginning."""
+        task = self._entering.get(name)
+        if task is None:
+            task = self._entering[name] = asyncio.ensure_future(self._enter(name))
+            task.add_done_callback(lambda done: self._entered(name, done))
+        return task
+
+    def _entered(self, name: str, task: asyncio.Task[Visit]) -> None:
+        del self._entering[name]
+        if not task.cancelled():
+            task.exception()  # nobody need be waiting
+
+    async def _enter(self, name: str) -> Visit:
+        if name in self._leaving:
+            await asyncio.shield(self._leaving[name])
+        site = self._site
+        entry = await site.role.visit(name)
+        visit = site.open_visit(entry)
+        site.role.prepared_to_visit(entry.gid)
+        timeout = site.options.join_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.shield(visit.installed)
+        except TimeoutError:
+            self._begin_to_leave(visit)
+            reason = {name: "the view that lets this node in did not come; a member may be stuck"}
+            raise JoinTimeout(reason, timeout) from None
+        return visit
+
+    async def leave(self, name: str) -> None:
+        """Let what was sent be ordered, then be no guest any more. Nothing to do if it is none."""
+        if name in self._entering:
+            await asyncio.wait((self._entering[name],))
+        visit = self._visit(name)
+        if visit is not None:
+            self._begin_to_leave(visit)
+        if name in self._leaving:
+            await asyncio.shield(self._leaving[name])
+
+    async def leave_all(self) -> None:
+        """Be no guest anywhere."""
+        names = {visit.group.name for visit in self._site.visits.values()}
+        await asyncio.gather(*map(self.leave, sorted(names | self._entering.keys())))
+
+    def _begin_to_leave(self, visit: Visit) -> None:
+        visit.outbox.seal()
+        visit.close_for_senders()
+        name = visit.group.name
+        task = self._leaving[name] = asyncio.ensure_future(self._leave(visit))
+        task.add_done_callback(lambda done: self._left(name, done))
+
+    def _left(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._leaving[name]
+        if not task.cancelled():
+            task.exception()  # nobody need be waiting
+
+    async def _leave(self, visit: Visit) -> None:
+        await asyncio.shield(visit.installed)
+        await visit.progress.ordered.wait_for(visit.frames_sent)
+        self._site.role.leave(visit.group.gid)
+        await asyncio.shield(visit.gone)
+        if self._site.error is None:
+            self._site.close_visit(visit)
+        visit.close(GroupClosed(f"sending to group {visit.group.name!r} was stopped"))
