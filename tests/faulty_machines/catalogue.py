@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from faulty_machines import rows_001, rows_across_groups, rows_layers, schedules_001
+from faulty_machines import (
+    rows_001,
+    rows_004,
+    rows_across_groups,
+    rows_layers,
+    schedules_001,
+    schedules_004,
+)
 from faulty_machines.directed import Directed
 from faulty_machines.faulty import Faulty
 
 FAULTY: dict[str, Faulty] = {
-    row.name: row for row in (*rows_001.ROWS, *rows_across_groups.ROWS, *rows_layers.ROWS)
+    row.name: row
+    for rows in (rows_001, rows_across_groups, rows_004, rows_layers)
+    for row in rows.ROWS
 }
 
-DIRECTED: dict[str, Directed] = {row.name: row for row in schedules_001.ROWS}
+DIRECTED: dict[str, Directed] = {
+    row.name: row for rows in (schedules_001, schedules_004) for row in rows.ROWS
+}

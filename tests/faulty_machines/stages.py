@@ -173,3 +173,22 @@ def overlapping_crashes(rng: Random) -> Fields:
         ),
         "workload": Workload(senders=(0, 1, 2), burst=2, start_ms=10, reply=0.8),
     }
+
+
+def orderly_overlap(_: Random) -> Fields:
+    """Two groups share three of four; some packets take long, but those of a pair keep in order."""
+    return {
+        **AT_ONCE,
+        "groups": (GroupConfig(members=(0, 1, 2)), GroupConfig(members=EVERYBODY)),
+        "fifo": True,
+        "delay": LogNormal(1000, 1.5),
+        "workload": Workload(burst=2, reply=0.8),
+    }
+
+
+def orderly_triangle(_: Random) -> Fields:
+    """Three groups of three; one is in all of them."""
+    return {
+        **orderly_overlap(_),
+        "groups": tuple(GroupConfig(members=m) for m in ((0, 1, 3), (1, 2, 3), (0, 2, 3))),
+    }

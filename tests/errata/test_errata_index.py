@@ -1,0 +1,43 @@
+"""No erratum of the slides (001) and of Causal Blocks (004) is forgotten."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from faulty_machines.catalogue import DIRECTED, FAULTY
+
+SLIDES = tuple(f"E-C{i}" for i in range(1, 9))
+CAUSAL_BLOCKS = tuple(f"E-M{i}" for i in range(1, 10))
+OF_SENTENCES = ("E-M1", "E-M4")  # wrong statements; no machine does anything wrong because of them
+
+TESTS = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_errata_0*.py"))
+READINGS = ("1.3", "4.4", "7.5b", "11.2", "11.3")  # tempting and wrong, beside the errata
+
+
+@pytest.mark.parametrize("erratum", SLIDES + CAUSAL_BLOCKS)
+def test_every_erratum_has_a_directed_test_that_bears_its_name(erratum: str) -> None:
+    assert re.search(rf"^def test_{erratum.replace('-', '_')}_\w+\(", TESTS, re.MULTILINE)
+
+
+@pytest.mark.parametrize("erratum", SLIDES + CAUSAL_BLOCKS)
+def test_every_erratum_about_behaviour_has_a_faulty_machine_and_a_schedule(erratum: str) -> None:
+    machines = {faulty.wrong for faulty in FAULTY.values() if faulty.source == erratum}
+    schedules = [d for name, d in DIRECTED.items() if name.split()[0] == erratum]
+    if erratum in OF_SENTENCES:
+        assert not machines
+    else:
+        assert schedules
+        assert {directed.wrong for directed in schedules} <= machines
+
+
+@pytest.mark.parametrize("section", READINGS)
+def test_every_tempting_reading_has_a_faulty_machine_and_a_schedule(section: str) -> None:
+    machines = {f.wrong for f in FAULTY.values() if f.source.startswith(f"{section}:")}
+    assert machines & {d.wrong for name, d in DIRECTED.items() if name.split()[0] == section}
+
+
+def test_every_schedule_is_played_by_a_test() -> None:
+    assert [name for name in DIRECTED if f'"{name}"' not in TESTS] == []

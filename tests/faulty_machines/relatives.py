@@ -1,0 +1,120 @@
+"""Faults in the Relative protocol, most of them as printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify
+
+import msgspec
+
+from faulty_machines.blocks import in_any_order
+from ordercast.core.changes import ChangingVector
+from ordercast.core.events import Kept, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options
+from ordercast.protocols.relative import Held, Relative
+
+
+class WholeVector(ChangingVector[ProcessId]):
+    """Tells all its entries each time, zeros too."""
+
+    def __init__(self, members: Iterable[ProcessId]) -> None:
+        super().__init__()
+        self.members = tuple(members)
+
+    def tell(self, g: GroupId) -> dict[ProcessId, int]:
+        return {j: self[j] for j in self.members}
+
+
+class DeliversFromAbove(Relative):
+    """Figures 6 and 7: delivers if m.ldv >= LDV."""
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        self.LDV[view.group] = WholeVector(view.members)
+        self.LDV[view.group].begin(view.group)
+
+    def C01(self, x: GroupId, j: ProcessId, b: int) -> bool:
+        return b >= self.LDV[x][j]
+
+
+class ACounterPerGroup(Relative):
+    """BC[x] for every group x."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.counters: dict[GroupId, int] = {}
+
+    def next_block(self, g: GroupId) -> int:
+        self.BC = self.counters.get(g, 0)
+        self.counters[g] = b = super().next_block(g)
+        return b
+
+    def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
+        super().deliver_in_turn(x, frame)
+        self.counters[x] = max(self.counters.get(x, 0), frame.stamp[0])
+
+    def say_null(self, g: GroupId) -> None:
+        super().say_null(g)
+        self.counters[g] = max(self.counters.get(g, 0), self.spoke[g])
+
+
+class AssignsTheNumberOfItsGroup(Relative):
+    """GBN[x] := m.b, also when m.b is smaller."""
+
+    def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
+        super().deliver_in_turn(x, frame)
+        self.GBN.entries[x] = frame.stamp[0]
+        for changes in self.GBN.untold.values():
+            changes[x] = frame.stamp[0]
+
+
+class LooksAtOneBlock(Relative):
+    """C02: block m.gbn[y] is complete, and *its* messages are delivered."""
+
+    def C02(self, x: GroupId, y: GroupId, b: int) -> bool:
+        if y == x or y not in self.BM:
+            return True
+        self.clear(y)
+        here = {number for number, q, n in self.undelivered[y] if n > self.R[y][q]}
+        return self.BM[y].complete(b) and b not in here
+
+    def woken(self, y: GroupId) -> list[Held]:
+        waiters = self.waiters[y]
+        ready = [(b, held) for b, held in waiters if self.C02(held[0], y, b)]
+        waiters[:] = [waiter for waiter in waiters if waiter not in ready]
+        heapify(waiters)
+        return [held for _, held in ready]
+
+
+class TellsNothingOfOtherGroups(Relative):
+    """Figure 5: no gbn."""
+
+    def on_multicast(self, x: GroupId, m: bytes) -> None:
+        self.GBN.tell(x)
+        super().on_multicast(x, m)
+
+
+class NotesNothingOnDelivery(Relative):
+    """Figure 7: a delivered message is marked, and that is all."""
+
+    def hand_over(self, x: GroupId, frame: Kept) -> None:
+        before = dict(self.LDV[x].entries)
+        super().hand_over(x, frame)
+        if frame.origin != self.me:
+            self.LDV[x].entries = before
+            self.LDV[x].untold[x].pop(frame.origin, None)
+
+
+class SilentRelative(Relative):
+    """Trusts that everybody will speak again, and says nothing itself."""
+
+    def start_timer(self, g: GroupId) -> None:
+        return
+
+
+class RelativeOnAReorderingNetwork(Relative):
+    """Says that it needs no first-in first-out links."""
+
+    declaration = msgspec.structs.replace(Relative.declaration, network="N1")
+    in_turn = in_any_order
