@@ -132,3 +132,10 @@ def test_survivors_of_a_flush_have_delivered_the_same_set() -> None:
     assert b.story(2) == b.story(3) == ["123", "m", "23"]
     b.carry()  # 2's relay is of the old era
     assert b.texts(3) == ["m"]
+
+
+def test_a_relay_of_a_frame_that_this_process_never_sent_is_a_fault_of_its_sender() -> None:
+    b = bench(Reliable, 1, 2)
+    b.step(1, Receive(2, G, 1, ReliableData(1, 1, 0), b"forged"))
+    assert b.texts(1) == []
+    assert b.faults == [(1, 2, "a relay of our frame 1, which was never sent")]

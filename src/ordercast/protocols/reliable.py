@@ -83,6 +83,8 @@ class Reliable(AcknowledgedProtocol):
         p = data.origin
         if p not in self.msgReceived:
             raise PeerError(f"a relay names process {p}, which is not in the view")
+        if p == self.me and data.n > self.stability[g].S:
+            raise PeerError(f"a relay of our frame {data.n}, which was never sent")
         if self.msgReceived[p].add(data.n):
             self.b_multicast(g, data, m)  # D1: the output's transmits leave before its deliveries
             self.deliver(g, p, data.n, m)
