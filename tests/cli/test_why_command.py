@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+import ordercast as oc
 from ordercast.cli.app import app
 from ordercast.cli.exits import BAD_INPUT
 from ordercast.simulation import Constant, Crash, SimulationConfig, Workload, simulate
 from ordercast.trace.holds import HoldNote, WaitsFor, encode_note
 from ordercast.trace.schema import Event
 from ordercast.trace.write import write_jsonl
+
+ORDERCAST = str(Path(sys.executable).parent / "ordercast")
 
 
 def why(*arguments: object) -> Result:
@@ -62,7 +68,7 @@ def test_the_story_of_a_message_says_when_it_came_and_what_released_it(trace) ->
     assert f"{first['process']} held message {first['message']} back, for" in result.stdout
     assert "waits for packet" in result.stdout
     assert f"{first['by']} ended its wait for packet" in result.stdout
-    assert result.stdout.rstrip().endswith("delivered")
+    assert result.stdout.rstrip().endswith("delivered to the application")
 
 
 def test_a_process_shows_only_what_waited_there(trace) -> None:
@@ -154,3 +160,14 @@ def test_simulate_records_at_protocol_level_when_asked(tmp_path) -> None:
     result = CliRunner().invoke(app, [*arguments, "--out", str(out)])
     assert result.exit_code == BAD_INPUT
     assert "'application' or 'protocol'" in " ".join(result.stderr.split())
+
+
+async def test_status_shows_for_each_group_how_long_its_oldest_message_waits() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        await node.join("prices", order="total")
+        asking = await asyncio.create_subprocess_exec(
+            ORDERCAST, "status", node.address, stdout=subprocess.PIPE
+        )
+        shown = (await asking.communicate())[0].decode()
+    group = shown[shown.index("group prices") :]
+    assert "oldest_held_seconds" in group and "frames_held" in group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import typer
@@ -36,7 +37,15 @@ def status(
         if isinstance(value, list) and value and isinstance(value[0], dict):
             _show_rows(name, value)
         elif isinstance(value, dict):
-            _show_rows(name, [{"what": key, "now": one} for key, one in value.items()])
+            _show_figures(name, value)
+
+
+def _show_figures(title: str, figures: dict[str, Any]) -> None:
+    """A table of its own for every group: the limits of a group are many."""
+    groups = figures.pop("groups", {})
+    _show_rows(title, [{"what": key, "now": one} for key, one in figures.items()])
+    for name, one in groups.items():
+        _show_figures(f"group {escape(name)}", one)
 
 
 def _show_rows(title: str, rows: list[dict[str, object]]) -> None:

@@ -141,7 +141,7 @@ def _tell(wait: Wait, start: int) -> None:
         ended = f"{wait.by or 'something'} ended its wait for {joined(wait.gone) or 'its turn'}"
         _print(f"  {_when(wait.ended, start)}  {ended}")
         if wait.delivered is not None:
-            _print(f"  {_when(wait.delivered, start)}  delivered")
+            _print(f"  {_when(wait.delivered, start)}  delivered to the application")
 
 
 def _print(line: str) -> None:
