@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import Cbcast, Entry, Vectors, entries
 from ordercast.protocols.global_fifo import GlobalFifo, Place
+from ordercast.protocols.sequencer_pb import SequencerPB
 
 
 class TellsOnlyItsOwnGroups(Cbcast):
@@ -43,14 +47,26 @@ class SendsWithoutWaiting(Cbcast):
         return []
 
 
-class FlushesThePrefixAlone(Cbcast):
-    """Of each sender the contiguous part of the union; nothing is known to be lost."""
+class DeliversWithoutTheLost(Cbcast):
+    """Of each sender the contiguous part of the union, though its cause may be lost."""
 
     def depends_on_lost(self, g: GroupId, frame: Kept, last: dict[ProcessId, int]) -> bool:
         return False
 
+
+class FlushesThePrefixAlone(DeliversWithoutTheLost):
+    """... and what is lost is waited for."""
+
     def without_lost(self, frame: Kept, last: Vectors) -> list[Entry]:
         return [entry for entry in entries(frame.stamp) if entry[0] in last]
+
+
+class SequencersCalledPairwise(SequencerPB):
+    """A sequencer for each group, and a total order over all of them is promised."""
+
+    declaration = msgspec.structs.replace(
+        SequencerPB.declaration, promises=BlockTotal.declaration.promises
+    )
 
 
 class FifoInEachGroup(GlobalFifo):

@@ -7,15 +7,11 @@ from collections.abc import Callable
 import msgspec
 
 from machines import Bench
-from ordercast.core.domain import DomainProtocol
-from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.protocol import OrderingProtocol
 from ordercast.trace.oracle import verdicts
-from overlap import Members, Overlap
 
 Protocol = type[OrderingProtocol]
 Schedule = Callable[[Protocol], Bench]  # plays itself with this machine at every process
-
-AT_ONCE = Options(resilience=0)  # a frame leaves for another group without waiting for a holder
 
 
 class Directed(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +29,3 @@ class Directed(msgspec.Struct, frozen=True, kw_only=True):
         found = [verdicts(bench.trace())[self.breaks] for bench in (wrong, right)]
         assert found == ["violated", "ok"], f"{self.name}: {self.breaks} is {found}"
         return wrong, right
-
-
-def overlap(protocol: Protocol, groups: Members, options: Options = AT_ONCE) -> Overlap:
-    """One machine of this kind per process, for all its groups."""
-    assert issubclass(protocol, DomainProtocol)
-    return Overlap(protocol, groups, options=options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from faulty_machines import across_groups, stages
 from faulty_machines.faulty import Faulty
+from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.global_fifo import GlobalFifo
 
@@ -42,11 +43,27 @@ ROWS = (
     ),
     Faulty(
         name="contiguous prefix alone",
-        source="11.2: what depends on the lost is lost",
+        source="11.2: what is lost is not waited for",
         breaks="agreement",
         wrong=across_groups.FlushesThePrefixAlone,
         right=Cbcast,
         stage=stages.overlapping_crashes,
+    ),
+    Faulty(
+        name="what depends on the lost is delivered",
+        source="11.2: what depends on the lost is lost",
+        breaks="causal.group",
+        wrong=across_groups.DeliversWithoutTheLost,
+        right=Cbcast,
+        stage=stages.overlapping_crashes,
+    ),
+    Faulty(
+        name="a sequencer for each group",
+        source="4.5: one order over all groups",
+        breaks="total.pairwise",
+        wrong=across_groups.SequencersCalledPairwise,
+        right=BlockTotal,
+        stage=stages.two_groups,
     ),
     Faulty(
         name="no send rule",
