@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import ordercast as oc
 from datagrams import free_group
 from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.peers import datagram_address
+from ordercast.wire.control import Hello
 
 LOSSY = oc.Udp(inject_loss=0.1, inject_duplicates=0.05, inject_reordering=0.05, seed=7)
 
@@ -261,3 +264,26 @@ async def test_processes_of_their_own_take_a_transport_too() -> None:
             assert await worker.do("wait", group="main", count=400) == 400
             report = await worker.do("report")
             assert report["stats"]["datagrams"]["datagrams_in"] > 0
+
+
+@pytest.mark.parametrize(
+    ("advertise", "address"),
+    [
+        ("127.0.0.9:7700", ("127.0.0.9", 7700)),
+        ("[::1]:7700", ("::1", 7700)),
+        ("alice.example:7700", ("192.0.2.7", 7700)),
+    ],
+)
+def test_datagrams_go_to_the_advertised_port_at_an_address_that_needs_no_look_up(
+    advertise: str, address: tuple[str, int]
+) -> None:
+    hello = Hello(cluster="c", name="alice", incarnation=1, advertise=advertise)
+    conn = SimpleNamespace(hello=hello, peer=("192.0.2.7", 50_000))
+    assert datagram_address(conn) == address  # type: ignore[arg-type]
+
+
+def test_a_peer_that_advertises_nonsense_is_at_fault_itself() -> None:
+    hello = Hello(cluster="c", name="alice", incarnation=1, advertise="nowhere")
+    conn = SimpleNamespace(hello=hello, peer=("192.0.2.7", 50_000))
+    with pytest.raises(oc.PeerError, match="advertise='nowhere' is not an address"):
+        datagram_address(conn)  # type: ignore[arg-type]

@@ -43,7 +43,10 @@ def datagram_address(conn: Connection) -> Address:
     A name is not looked up: the connection has found the host already.
     """
     assert conn.hello is not None
-    host, port = parse_address("advertise", conn.hello.advertise)
+    try:
+        host, port = parse_address("advertise", conn.hello.advertise)
+    except ValueError as reason:
+        raise PeerError(str(reason)) from None
     try:
         ip_address(host)
     except ValueError:

@@ -91,8 +91,11 @@ class Sender:
             queue.put(packet, content)
 
     def _waits(self, to: To, content: Hashable) -> bool:
-        """Does it wait already for all of these?"""
-        return any(
+        """Does it wait already for all of these, by themselves or in a larger audience?"""
+        queue = self.queues.get(to)
+        if queue is not None and content in queue.waiting:
+            return True
+        return self._group is not None and any(
             content in queue.waiting and set(to) <= set(queue.to) for queue in self.queues.values()
         )
 
