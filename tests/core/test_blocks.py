@@ -315,6 +315,17 @@ def test_a_vector_tells_each_group_what_changed_since_it_was_asked_before() -> N
     assert vector.tell(Y) == {"a": 1, "b": 2}
 
 
+def test_what_others_told_is_no_news_unless_it_rose_since() -> None:
+    vector: ChangingVector[str] = ChangingVector()
+    vector.begin(X)
+    vector.raise_to("a", 1)
+    vector.raise_to("b", 2)
+    vector.was_told(X, "a", 1)
+    vector.was_told(X, "b", 1)
+    vector.was_told(X, "c", 1)
+    assert vector.tell(X) == {"b": 2}
+
+
 def test_a_group_that_begins_later_is_told_everything() -> None:
     vector: ChangingVector[str] = ChangingVector()
     vector.raise_to("a", 1)

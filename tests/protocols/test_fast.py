@@ -116,6 +116,21 @@ def test_fast_D2_a_frame_tells_what_changed_since_the_one_before_in_its_group() 
     assert entries(bench, "e") == [(Y, 1, 4)]
 
 
+def test_fast_D2_what_a_delivered_frame_told_is_no_news_in_its_group_but_in_others() -> None:
+    bench = Overlap(Fast, {X: (1, 2, 3), Y: (3, 4)})
+    bench.tell(1, X, "a")
+    bench.bring(dst=2)
+    bench.tell(2, X, "b")  # tells of "a"
+    bench.bring(dst=3)
+    bench.tell(3, Y, "d")
+    assert entries(bench, "d") == [(X, 1, 1), (X, 2, 2)]
+    bench.tell(3, X, "c")
+    assert entries(bench, "c") == [(X, 2, 2), (Y, 3, 3)]  # who waits for "b" waits for "a"
+    bench.carry()
+    bench.tell(1, X, "e")
+    assert entries(bench, "e") == [(X, 3, 4)]
+
+
 def test_fast_D2_older_entries_count_though_a_later_frame_does_not_repeat_them() -> None:
     bench = Overlap(Fast, {X: (1, 2, 3)})
     bench.tell(1, X, "cause")

@@ -106,6 +106,36 @@ def test_fast_p_D3_a_frame_tells_what_changed_and_never_its_senders_own_entry() 
     assert gldv(bench, "d") == (2, 1)
 
 
+def test_fast_p_D3_what_a_delivered_frame_told_is_no_news_in_its_group_but_in_others() -> None:
+    bench = Overlap(FastP, {X: (1, 2, 3), Y: (3, 4)})
+    bench.tell(1, X, "a")
+    bench.bring(dst=2)
+    bench.bring(dst=3, text="a")
+    bench.tell(2, X, "b")  # tells of "a"
+    bench.bring(dst=3)
+    bench.tell(3, Y, "c")
+    assert gldv(bench, "c") == (1, 1, 2, 2)
+    bench.tell(3, X, "d")
+    assert gldv(bench, "d") == (2, 2)
+
+
+def test_fast_p_D4_a_frame_behind_a_lost_one_is_lost_though_it_does_not_name_the_cause() -> None:
+    # "cause" is told by "b" alone; "c" names "b". All three senders die, and nobody has "cause".
+    bench = Overlap(FastP, {X: (1, 2, 3, 4, 5)})
+    bench.tell(1, X, "cause")
+    bench.bring(dst=2)
+    bench.bring(dst=3)
+    bench.tell(2, X, "b")
+    bench.bring(src=2, dst=3)
+    bench.bring(src=2, dst=4)
+    bench.tell(3, X, "c")
+    assert gldv(bench, "c") == (2, 2)
+    bench.bring(src=3, dst=4)
+    bench.crash(1, 2, 3)
+    bench.cut({X: (4, 5)})
+    assert bench.texts(4) == bench.texts(5) == []
+
+
 def test_fast_p_D3_passes_on_a_dependency_round_the_ring_of_figure_3() -> None:
     groups = {W: (1, 2, 3, 4), X: (3, 4, 5, 6), Y: (5, 6, 7, 8), Z: (1, 2, 7, 8)}
     bench = Overlap(FastP, groups)

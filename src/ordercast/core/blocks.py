@@ -118,8 +118,12 @@ class BlockProtocol(DomainProtocol):
         frames = [(f.stamp[0], f.origin, g, f) for g, union in unions.items() for f in union]
         tops = {g: highest(union) for g, union in unions.items()}
         for b, q, g, frame in sorted(frames):
+            if frame.n <= self.R[g][q]:
+                continue
             # A frame behind one that nobody alive has is lost with it.
-            if frame.n == self.R[g][q] + 1 and not self.lost(g, frame, tops[g]):
+            if frame.n > self.R[g][q] + 1 or self.lost(g, frame, tops[g]):
+                tops[g][q] = min(tops[g][q], b - 1)
+            else:
                 self.CA2(b)
                 self.hand_over(g, frame)
         self.end_era()
@@ -129,8 +133,8 @@ class BlockProtocol(DomainProtocol):
         """May the frame depend on one of the same group that nobody alive has?
 
         All survivors of g must answer alike, so only what all of them know may decide: the union
-        (`top` is the highest number of each sender in it), and what they delivered of g. A frame
-        that a survivor sent or delivered is not lost.
+        (`top` is the highest number of each sender in it, below what is lost), and what they
+        delivered of g. A frame that a survivor sent or delivered is not lost.
         """
 
     def end_era(self) -> None:

@@ -1,8 +1,9 @@
 """Numbers that only rise, and which of them each group has not been told.
 
-A header need not repeat what an earlier frame of its sender in the same group has said. Who gets it
-has delivered that frame before, and found the older entries satisfied. So a frame carries only what
-changed since the frame before it, and its price follows what happened, not the size of the groups.
+A header need not repeat what an earlier frame in the same group has said, of the same sender or of
+one that its sender delivered. Who gets it delivers that frame before, and finds those entries
+satisfied. So a frame carries only what is news in its group, and its price follows what happened,
+not the size of the groups.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class ChangingVector(PlainState, Generic[K]):
 
     def __init__(self) -> None:
         self.entries: dict[K, int] = {}
-        self.untold: dict[GroupId, dict[K, int]] = {}  # changed since our last frame in the group
+        self.untold: dict[GroupId, dict[K, int]] = {}  # what is news in the group
 
     def __getitem__(self, key: K) -> int:
         return self.entries.get(key, 0)
@@ -41,12 +42,18 @@ class ChangingVector(PlainState, Generic[K]):
             for changes in self.untold.values():
                 changes[key] = number
 
+    def was_told(self, g: GroupId, key: K, number: int) -> None:
+        """A frame that was delivered in g says so: it is no news there, unless it rose since."""
+        changes = self.untold[g]
+        if changes.get(key, number + 1) <= number:
+            del changes[key]
+
     def begin(self, g: GroupId) -> None:
         """The first frame in g will tell everything."""
         self.untold[g] = dict(self.entries)
 
     def tell(self, g: GroupId) -> dict[K, int]:
-        """What changed since this was asked before."""
+        """What is news in g, and from now on is not."""
         changes = self.untold[g]
         if changes:
             self.untold[g] = {}

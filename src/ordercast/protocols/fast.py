@@ -4,8 +4,8 @@ Source      004 (Macedo), 5.1 "Representing Causal Relationship precisely" and 5
             Order Protocol", its vector keyed by group and process (Fast-G).
 Guarantees  causal order (so FIFO too) across all groups of a domain, open groups as well.
 Needs       reliable links, any order, duplicates allowed (N1).
-Costs       n - 1 packets; three integers and three per entry that changed, at most all members of
-            all groups that hang together.
+Costs       n - 1 packets; three integers and three per entry that is news, at most all members
+            of all groups that hang together.
 
     send(m) to g by s     BC := BC + 1;  m.b := BC;  m.L := L;  multicast m to the others in g;
                           L[g][s] := m.b;  deliver(m)
@@ -20,9 +20,10 @@ Departures from the source
   D1  The paper keys the vector by process alone. A number that j used in a group to which we do not
       belong never comes here, and m waits for it for ever. So the key is (group, process), as in
       CBCAST, and the header is not smaller than that of CBCAST.                 (test_fast_D1_...)
-  D2  A frame carries the entries of L that changed since its sender's frame before in the same
-      group; the sender's own entry is always among them, which keeps its frames in order.
-                                                                                 (test_fast_D2_...)
+  D2  A frame carries only the entries of L that no earlier frame in the same group has told, of
+      its sender or of one that its sender delivered: who gets it delivers that one before. An
+      entry for a frame of another group does not stand for what that frame told: not everybody
+      here waits for it.                                                         (test_fast_D2_...)
   D3  A repeat, delivered or held back already, is dropped.                      (test_fast_D3_...)
   D4  The paper assumes that nobody fails or joins. A cut delivers what is left by number; then L
       begins again in all groups together. A frame that depends on one of the same group that nobody
@@ -53,7 +54,7 @@ class FastData(msgspec.Struct, frozen=True, array_like=True):
     n: int
     b: int
     stable: int
-    L: tuple[int, ...]  # h, j, L[h][j], h, j, L[h][j], ...: what changed
+    L: tuple[int, ...]  # h, j, L[h][j], h, j, L[h][j], ...: the news
 
 
 class Fast(BlockProtocol):
@@ -130,8 +131,10 @@ class Fast(BlockProtocol):
         stamp = frame.stamp
         self.CA2(stamp[0])
         for at in range(1, len(stamp), 3):
+            entry, b = (stamp[at], stamp[at + 1]), stamp[at + 2]
             if stamp[at] not in self.member_of:
-                self.L.raise_to((stamp[at], stamp[at + 1]), stamp[at + 2])
+                self.L.raise_to(entry, b)
+            self.L.was_told(g, entry, b)  # D2
         self.hand_over(g, frame)
 
     def hand_over(self, g: GroupId, frame: Kept) -> None:

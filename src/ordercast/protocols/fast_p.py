@@ -4,8 +4,8 @@ Source      004 (Macedo), 5.4 "The Fast Causal Order Protocol": its small vector
             test that makes it live.
 Guarantees  causal order (so FIFO too) across all groups of a domain.
 Needs       reliable first-in first-out links per pair, all groups together (N2); everybody speaks.
-Costs       n - 1 packets; three integers and two per entry that changed, at most all processes of
-            all groups that hang together; NULLs of silent members.
+Costs       n - 1 packets; three integers and two per entry that is news, at most all processes
+            of all groups that hang together; NULLs of silent members.
 
     send(m) to g by s     BC := BC + 1;  m.b := BC;  m.gldv := GLDV;  multicast m to the others;
                           deliver(m)
@@ -25,8 +25,9 @@ Departures from the source
       waits for ever. Here it is enough that k has spoken up to that number.   (test_fast_p_D1_...)
   D2  One that has nothing to say sends NULL, or k may never speak again in a group of ours.
                                                                                (test_fast_p_D2_...)
-  D3  A frame carries the entries that changed since its sender's frame before in the same group.
-      The sender's own entry is not among them: first-in first-out stands for it.
+  D3  A frame carries only the entries that no earlier frame in the same group has told, of its
+      sender or of one that its sender delivered: who gets it delivers that one before. The sender's
+      own entry is not among them: first-in first-out stands for it.
                                                                                (test_fast_p_D3_...)
   D4  The paper assumes that nobody fails or joins. A cut delivers what is left by number; the
       vector begins again, so nobody waits for the dead. Frames of two that died at once may be
@@ -64,7 +65,7 @@ class FastPData(msgspec.Struct, frozen=True, array_like=True):
     n: int
     b: int
     stable: int
-    gldv: tuple[int, ...]  # k, gldv[k], k, gldv[k], ...: what changed
+    gldv: tuple[int, ...]  # k, gldv[k], k, gldv[k], ...: the news
 
 
 class FastP(VouchingProtocol):
@@ -184,6 +185,7 @@ class FastP(VouchingProtocol):
         for at in range(FIRST, len(stamp), 2):
             if stamp[at] != self.me:
                 self.GLDV.raise_to(stamp[at], stamp[at + 1])
+                self.GLDV.was_told(g, stamp[at], stamp[at + 1])  # D3
         self.GLDV.raise_to(frame.origin, stamp[0])
         self.hand_over(g, frame)
 

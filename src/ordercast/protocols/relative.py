@@ -4,8 +4,8 @@ Source      004 (Macedo), 5.1 "Representing Causal Relationship precisely" and 5
             Causal Order Protocol", figures 5 to 7.
 Guarantees  causal order (so FIFO too) across all groups of a domain.
 Needs       reliable first-in first-out links per pair and group (N2f); everybody speaks.
-Costs       n - 1 packets; three integers and two per entry that changed, at most the members of
-            the group and all groups that hang together; NULLs of silent members.
+Costs       n - 1 packets; three integers and two per entry that is news, at most the members of the
+            group and all groups that hang together; NULLs of silent members.
 
     send(m) to x by s     BC := BC + 1;  m.b := BC;  m.ldv := LDV[x];  m.gbn := GBN;
                           multicast m to the other members of x;
@@ -34,7 +34,8 @@ Departures from the source
   D5  Figures 5 to 7 leave out m.gbn, and all that happens after delivery. (test_relative_D5_...)
   D6  A block is complete without a word of this process itself; one that has nothing to say sends
       NULL.                                                                  (test_relative_D6_...)
-  D7  A frame carries the entries that changed since its sender's frame before in the same group.
+  D7  A frame carries only the entries that no earlier frame in the same group has told, of its
+      sender or of one that its sender delivered: who gets it delivers that one before.
                                                                              (test_relative_D7_...)
   D8  The paper assumes that nobody fails or joins. A cut delivers what is left by number; then LDV
       and GBN begin again in all groups together. A frame that depends on one of the same group that
@@ -71,8 +72,8 @@ class RelativeData(msgspec.Struct, frozen=True, array_like=True):
     n: int
     b: int
     stable: int
-    ldv: tuple[int, ...]  # j, ldv[j], j, ldv[j], ...: what changed
-    gbn: tuple[int, ...]  # y, gbn[y], y, gbn[y], ...: what changed
+    ldv: tuple[int, ...]  # j, ldv[j], j, ldv[j], ...: the news
+    gbn: tuple[int, ...]  # y, gbn[y], y, gbn[y], ...: the news
 
 
 class Relative(SpeakingProtocol):
@@ -195,8 +196,11 @@ class Relative(SpeakingProtocol):
         """BC := max(BC, m.b);  deliver(m);  GBN := max(GBN, m.gbn), and m.b in x"""
         stamp = frame.stamp
         self.CA2(stamp[0])
-        for at in range(stamp[1], len(stamp), 2):  # D5
-            self.GBN.raise_to(stamp[at], stamp[at + 1])
+        for at in range(FIRST, stamp[1], 2):
+            self.LDV[x].was_told(x, stamp[at], stamp[at + 1])  # D7
+        for at in range(stamp[1], len(stamp), 2):
+            self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
+            self.GBN.was_told(x, stamp[at], stamp[at + 1])  # D7
         self.GBN.raise_to(x, stamp[0])  # D3
         self.hand_over(x, frame)
 
