@@ -166,13 +166,12 @@ def equal_numbers(protocol: Protocol) -> Bench:
 
 
 def joiner(protocol: Protocol) -> Bench:
-    """Two messages were delivered. 3 joins, and speaks."""
-    o = Overlap(protocol, {X: (1, 2)})
-    o.tell(1, X, "a", "b")
-    o.settle()
-    o.join(protocol, 3)
-    o.cut({X: (1, 2, 3)}, joining=(3,))
-    o.tell(3, X, "c")
+    """One message was delivered. 2 joins, and speaks."""
+    o = Overlap(protocol, {X: (1,)})
+    o.tell(1, X, "a")
+    o.join(protocol, 2)
+    o.cut({X: (1, 2)}, joining=(2,))
+    o.tell(2, X, "b")
     o.settle()
     return o
 
