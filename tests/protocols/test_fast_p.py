@@ -41,6 +41,16 @@ def test_fast_p_waits_for_a_message_that_is_here_and_waits_itself() -> None:
     assert bench.texts(3) == ["m1", "m2", "m3"]
 
 
+def test_fast_p_names_a_group_that_it_has_not_left() -> None:
+    bench = Overlap(FastP, {X: (1, 2, 3), Y: (1, 2, 3)})
+    bench.cut({X: (1, 2), Y: (1, 2, 3)})  # 3 leaves X
+    bench.tell(1, Y, "m1")
+    bench.bring(dst=2)
+    bench.tell(2, Y, "m2")
+    bench.bring(src=2, dst=3)
+    assert bench.held(3)[0].awaits == (Awaited("block", Y, 1, 1),)
+
+
 def test_fast_p_keeps_a_later_message_of_a_sender_behind_an_earlier_one_that_waits() -> None:
     bench = Overlap(FastP, {X: (1, 2, 3), Y: (2, 3)})
     bench.tell(1, X, "m1")

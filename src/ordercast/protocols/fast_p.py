@@ -215,7 +215,7 @@ class FastP(VouchingProtocol):
 
     def shared_group(self, k: ProcessId) -> GroupId:
         """The first group in which k can speak to us."""
-        return next(g for g, others in self.others.items() if k in others)
+        return next(g for g, matrix in self.BM.items() if k in matrix.last.marks)
 
     # -- the cut ----------------------------------------------------------------------------------
 
