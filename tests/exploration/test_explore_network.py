@@ -7,13 +7,16 @@ import pytest
 
 from explored import scenario
 from faulty_machines.unsequenced import TrustingBasic
+from ordercast.core.acknowledged import Ack
 from ordercast.core.declaration import Network
-from ordercast.core.events import Receive
+from ordercast.core.events import Receive, View
+from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.exploration import Saying, Scenario, explore, one_group
 from ordercast.exploration.network import Medium
 from ordercast.exploration.process import Packet
-from ordercast.exploration.space import Space
+from ordercast.exploration.space import Action, Space, State
+from ordercast.exploration.words import line
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.sequencer_pb import SequencerPB
 
@@ -118,6 +121,42 @@ def test_timers_fire_only_when_nothing_is_under_way_and_nobody_speaks() -> None:
         state, _ = space.after(state, action)
     assert space.is_idle(state)
     assert {action.p for own in space.actions(state) for action in own} == {1, 2}
+
+
+class TwoTimers(Fifo):
+    """The timer `first` tells the others and sets `second`, which runs already."""
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        self.set_timer(view.group, "first", 1)
+        self.set_timer(view.group, "second", 2)
+
+    def on_timer(self, g: GroupId, name: str) -> None:
+        if name == "first":
+            self.b_multicast(g, Ack(0))
+            self.set_timer(g, "second", 2)
+
+
+def possible(space: Space, state: State) -> list[str]:
+    return sorted(line(space.processes, a) for own in space.actions(state) for a in own)
+
+
+def test_a_timer_that_is_set_again_waits_for_the_next_round_and_packets_come_before_timers() -> (
+    None
+):
+    silent = Scenario(protocol=TwoTimers, processes=2, groups=one_group(2), script=())
+    space = Space(silent)
+    (state,) = space.roots()
+    timers = [f"timer {name} of g1 fires at p{p}" for name in ("first", "second") for p in (0, 1)]
+    assert possible(space, state) == timers
+    state, _ = space.after(state, Action("timer", 0, (1, "first")))
+    assert possible(space, state) == ["packet g1 Ack(n=0) p0 -> p1 arrives"]
+    (arrival,) = (action for own in space.actions(state) for action in own)
+    state, _ = space.after(state, arrival)
+    assert possible(space, state) == [
+        "timer first of g1 fires at p1",
+        "timer second of g1 fires at p1",
+    ]
 
 
 @pytest.mark.parametrize(

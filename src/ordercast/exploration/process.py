@@ -97,7 +97,6 @@ class Processes:
         self.reactions: dict[tuple[ProcessState, Stimulus], Reaction] = {}
         self.speaks: list[bool] = []  # has this state something to say now?
         self.finished: list[bool] = []  # has it said and delivered all, or crashed?
-        self.spoiled: list[bool] = []  # does its log alone show that something is wrong?
         self.rounds: dict[ProcessState, ProcessState] = {}
         self.closings: dict[ProcessState, ProcessState] = {}
 
@@ -224,7 +223,6 @@ class Processes:
             self.known.append(process)
             self.speaks.append(self._speaks(process))
             self.finished.append(self._finished(process))
-            self.spoiled.append(_spoiled(process.log))
         return number
 
     def _speaks(self, process: Process) -> bool:
@@ -243,13 +241,6 @@ class Processes:
 
 def _delivered(log: Log) -> set[str]:
     return {entry.what for entry in log if entry.kind == "deliver"}
-
-
-def _spoiled(log: Log) -> bool:
-    """A peer is blamed, the machine broke, or something was delivered after everything was."""
-    if any(entry.kind in ("fault", "error") for entry in log):
-        return True
-    return log[:1] == CLOSED and len(log) > 1
 
 
 def _entries(out: Output) -> Log:

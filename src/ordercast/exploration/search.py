@@ -42,12 +42,16 @@ def explore(
     *,
     limit: int = DEFAULT_LIMIT,
     prune: bool = True,
+    close_logs: bool = True,
     stop_at_first: bool = True,
 ) -> Exploration:
-    """Try everything; stop at `limit` states, or when something is wrong."""
+    """Try everything; stop at `limit` states, or when something is wrong.
+
+    Without `close_logs` what follows the last delivery is explored for each order of deliveries.
+    """
     if limit < 1:
         raise ValueError(f"limit={limit} must be at least 1")
-    search = Search(scenario, limit=limit, prune=prune)
+    search = Search(scenario, limit=limit, prune=prune, close_logs=close_logs)
     violated: list[str] = []
     schedule = None
     for name, path in search.run():
@@ -81,9 +85,15 @@ class Search:
     """One walk through the states of a scenario."""
 
     def __init__(
-        self, scenario: Scenario, *, limit: int, prune: bool, nearest_first: bool = False
+        self,
+        scenario: Scenario,
+        *,
+        limit: int,
+        prune: bool,
+        close_logs: bool = True,
+        nearest_first: bool = False,
     ) -> None:
-        self.space = Space(scenario)
+        self.space = Space(scenario, close_logs=close_logs)
         self.judge = Judge(scenario)
         self.pruning = Pruning(self.space) if prune else None
         self.limit = limit

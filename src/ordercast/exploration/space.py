@@ -13,8 +13,9 @@ round. So no timer starves, whatever order is chosen. After `rounds` rounds in a
 no progress, we say that nothing more will happen.
 
 Once every living process has said and delivered everything, the logs are handed out to be judged
-and replaced by one mark. What follows (acknowledgements, pruning) is explored once, not once for
-each order of delivery that leads there; a delivery after that point is a mistake by itself.
+and replaced by one mark (`close_logs`). What follows (acknowledgements, pruning) is explored once,
+not once for each order of delivery that leads there; a delivery after that point is a mistake by
+itself.
 """
 
 from __future__ import annotations
@@ -146,9 +147,7 @@ class Space:
         else:
             state = self._step(state, action)
         outcome = None
-        if self.processes.spoiled[state.processes[action.p]]:
-            outcome = self.outcome(state, ended=False)
-        elif self.close_logs and self.is_finished(state) and not self._is_closed(state):
+        if self.close_logs and self.is_finished(state) and not self._is_closed(state):
             outcome = self.outcome(state, ended=True)
             closed = tuple(map(self.processes.close, state.processes))
             state = state._replace(processes=closed, idle=0)
