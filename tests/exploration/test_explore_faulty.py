@@ -22,7 +22,7 @@ THREE_IN_A_ROW = Scenario(
     groups=one_group(2),
     script=(Saying(0, 1), Saying(0, 1), Saying(0, 1)),
 )
-CRASH = {"crash": True, "rounds": 1, "messages": 1}
+CRASH = {"crash": True, "messages": 1}
 
 
 class VectorCalledGlobal(CausalVector):
@@ -165,7 +165,7 @@ def test_a_file_that_is_no_schedule_is_refused(tmp_path: Path) -> None:
 
 
 def test_agreement_holds_after_a_crash_where_all_relay_first() -> None:
-    right = scenario(Reliable, "burst", 2, crash=True, rounds=1, expect=("agreement",))
+    right = scenario(Reliable, "burst", 2, crash=True, expect=("agreement",))
     assert explore(right).complete
 
 

@@ -48,7 +48,7 @@ def test_a_packet_that_comes_twice_does_no_harm(name: str, script: str) -> None:
 @each
 @every
 def test_wherever_a_process_crashes_the_order_is_kept(name: str, script: str) -> None:
-    found = largest_that_fits(PROTOCOLS[name], script, most=2, crash=True, rounds=1)
+    found = largest_that_fits(PROTOCOLS[name], script, most=2, crash=True)
     assert found.complete, told(found)
 
 

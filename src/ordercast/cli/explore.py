@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import typer
@@ -17,6 +16,7 @@ from ordercast.cli.exits import (
     escape,
     progress,
 )
+from ordercast.core.protocol import OrderingProtocol
 from ordercast.exploration import (
     DEFAULT_LIMIT,
     EXPLORABLE,
@@ -32,7 +32,7 @@ from ordercast.exploration import (
 from ordercast.exploration import (
     explore as explore_scenario,
 )
-from ordercast.exploration.scenario import Members
+from ordercast.exploration.scenario import Members, Script
 
 SCRIPTS = ("free", "replies", "burst")
 
@@ -49,8 +49,9 @@ def explore(
     crash: bool = typer.Option(False, "--crash", help="One process may crash at any moment."),
     loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
     duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
-    rounds: int | None = typer.Option(
-        None, help="Rounds of timers without progress that count as blocked; 4, after a crash 1."
+    rounds: int = typer.Option(4, help="Rounds of timers without progress that mean: blocked."),
+    rounds_after_crash: int = typer.Option(
+        1, help="The same after a crash, where some may wait for good."
     ),
     rounds_after: int = typer.Option(
         1, help="Rounds of timers after everything was delivered; nothing may follow then."
@@ -71,23 +72,24 @@ def explore(
         if protocol is None:
             raise ValueError(f"say --protocol, one of {', '.join(EXPLORABLE)}, or --replay FILE")
         groups = _groups(group, processes, overlap=overlap)
-        spoken = _scripts(script, groups, messages)
+        plain = Scenario(
+            protocol=_protocol(protocol),
+            processes=processes,
+            groups=groups,
+            script=(),
+            losses=loss,
+            duplicates=duplicates,
+            crash=crash,
+            rounds=rounds,
+            rounds_after_crash=rounds_after_crash,
+            rounds_after=rounds_after,
+            expect=tuple(expect),
+        )
         found: dict[str, Exploration] = {}
-        for name, sayings in spoken.items():
-            scenario = Scenario(
-                protocol=_protocol(protocol),
-                processes=processes,
-                groups=groups,
-                script=sayings,
-                losses=loss,
-                duplicates=duplicates,
-                crash=crash,
-                rounds=(1 if crash else 4) if rounds is None else rounds,
-                rounds_after=rounds_after,
-                expect=tuple(expect),
-            )
+        for name, sayings in _scripts(script, groups, messages).items():
             with progress.status(f"exploring {protocol}, script {name}"):
-                found[name] = explore_scenario(scenario, limit=limit, prune=prune)
+                spoken = msgspec.structs.replace(plain, script=sayings)
+                found[name] = explore_scenario(spoken, limit=limit, prune=prune)
             if found[name].schedule is not None:
                 break
         _write(out, found)
@@ -102,7 +104,7 @@ def explore(
 # -- what is asked for ----------------------------------------------------------------------------
 
 
-def _protocol(name: str) -> Any:
+def _protocol(name: str) -> type[OrderingProtocol]:
     if name not in EXPLORABLE:
         raise ValueError(f"unknown protocol {name!r}; built are {', '.join(EXPLORABLE)}")
     return EXPLORABLE[name]
@@ -123,7 +125,7 @@ def _members(text: str) -> Members:
         raise ValueError(f"--group {text!r}: members are numbers with commas, as 0,1,2") from None
 
 
-def _scripts(names: list[str], groups: tuple[Members, ...], messages: int) -> dict[str, Any]:
+def _scripts(names: list[str], groups: tuple[Members, ...], messages: int) -> dict[str, Script]:
     made = default_scripts(groups, messages)
     for name in names:
         if name not in made:

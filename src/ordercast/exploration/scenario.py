@@ -43,6 +43,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int = 0  # packets that come twice, in all
     crash: bool = False  # one process, whichever, may crash at any moment
     rounds: int = 4  # of timers that may bring no progress before we call it blocked
+    rounds_after_crash: int = 1  # ... and after a crash, where some wait for good
     rounds_after: int = 4  # of timers after everything was delivered: nothing may follow
     expect: tuple[str, ...] = ()  # properties wanted beside those promised, also after a crash
     options: Options = Options()
@@ -50,7 +51,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.processes < 1:
             raise ValueError(f"processes={self.processes} must be at least 1")
-        for name in ("losses", "duplicates", "rounds", "rounds_after"):
+        for name in ("losses", "duplicates", "rounds", "rounds_after_crash", "rounds_after"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}={getattr(self, name)} must not be negative")
         self._check_network()

@@ -13,12 +13,14 @@ from typing import Any, Self
 
 import msgspec
 
-from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.exploration.judging import Judge
 from ordercast.exploration.scenario import Members, Scenario, Script
 from ordercast.exploration.space import Action, Space, State
 from ordercast.exploration.words import held_back, line, logged
 from ordercast.trace.schema import Violation
+
+SETTING = tuple(name for name in Scenario.__struct_fields__ if name != "protocol")
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +34,10 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: int = 0
     crash: bool = False
     rounds: int = 4
+    rounds_after_crash: int = 1
     rounds_after: int = 4
     expect: tuple[str, ...] = ()
+    options: Options = Options()
     property: str
     sentence: str
     witness: dict[str, Any] = {}
@@ -52,35 +56,16 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         assert violation is not None, "these steps break no promise"
         return cls(
             protocol=scenario.protocol.declaration.name,
-            processes=scenario.processes,
-            groups=scenario.groups,
-            script=scenario.script,
-            losses=scenario.losses,
-            duplicates=scenario.duplicates,
-            crash=scenario.crash,
-            rounds=scenario.rounds,
-            rounds_after=scenario.rounds_after,
-            expect=scenario.expect,
             property=violation.property,
             sentence=violation.sentence,
             witness=violation.witness,
             steps=tuple(steps),
+            **{name: getattr(scenario, name) for name in SETTING},
         )
 
     def scenario(self, protocol: type[OrderingProtocol]) -> Scenario:
         """What it was found in."""
-        return Scenario(
-            protocol=protocol,
-            processes=self.processes,
-            groups=self.groups,
-            script=self.script,
-            losses=self.losses,
-            duplicates=self.duplicates,
-            crash=self.crash,
-            rounds=self.rounds,
-            rounds_after=self.rounds_after,
-            expect=self.expect,
-        )
+        return Scenario(protocol=protocol, **{name: getattr(self, name) for name in SETTING})
 
     def write(self, path: Path) -> None:
         """As JSON."""

@@ -10,7 +10,7 @@ and the crash will strike.
 Timers fire only when no packet is under way and nobody has anything to say. They fire in rounds: in
 a round every timer that runs fires once, in any order, and what is set meanwhile waits for the next
 round. So no timer starves, whatever order is chosen. After `rounds` rounds in a row that brought
-no progress, we say that nothing more will happen.
+no progress (one, after a crash), we say that nothing more will happen.
 
 Once every living process has said and delivered everything, the logs are handed out to be judged
 and replaced by one mark (`close_logs`). What follows (acknowledgements, pruning) is explored once,
@@ -30,6 +30,7 @@ from ordercast.exploration.process import (
     CLOSED,
     Log,
     PacketNumber,
+    Process,
     Processes,
     ProcessState,
     TimerName,
@@ -215,14 +216,20 @@ class Space:
     def _begin_round_if_idle(self, state: State) -> State:
         if not self.is_idle(state):
             return state
-        finished = self.is_finished(state)
-        if state.idle >= (self.scenario.rounds_after if finished else self.scenario.rounds):
-            return state
         known = [self.processes.known[number] for number in state.processes]
+        if state.idle >= self._most_rounds(state, known):
+            return state
         if any(process.due for process in known) or not any(process.later for process in known):
             return state
         begun = tuple(map(self.processes.next_round, state.processes))
         return state._replace(processes=begun, idle=state.idle + 1)
+
+    def _most_rounds(self, state: State, known: list[Process]) -> int:
+        if self.is_finished(state):
+            return self.scenario.rounds_after
+        if any(process.crashed for process in known):
+            return self.scenario.rounds_after_crash
+        return self.scenario.rounds
 
 
 def _put(row: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
