@@ -181,7 +181,7 @@ def test_stability_follows_consumption_where_the_driver_consumes(
 ) -> None:
     b = bench(protocol, 1, 2, options=Options(ack_every=1, driver_consumes=True))
     b.say(1, "x", "y")
-    b.settle()  # some deliver only when all have spoken
+    b.go_on(rounds=3)  # some deliver only when all have spoken
     assert b.texts(1) == b.texts(2) == ["x", "y"]
     b.step(1, Consumed(G, 2))
     b.carry()
