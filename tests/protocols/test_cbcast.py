@@ -403,6 +403,27 @@ def test_a_held_frame_names_all_it_waits_for_across_groups() -> None:
     ]
 
 
+class Counted(Cbcast):
+    """Counts how often a frame is looked at."""
+
+    looks = 0
+
+    def awaited(self, g: GroupId, frame: Kept, missing: list[cbcast.Entry]) -> cbcast.Entry | None:
+        self.looks += 1
+        return super().awaited(g, frame, missing)
+
+
+def test_a_held_frame_is_looked_at_when_it_comes_and_when_what_it_waits_for_was_delivered() -> None:
+    o = Overlap(Counted, ONE, options=AT_ONCE)
+    o.tell(1, 1, *(str(k) for k in range(100)))
+    for packet in reversed(o.find(1, 2)):
+        o.arrive(packet)
+    assert o.texts(2) == [str(k) for k in range(100)]
+    counted = o.domain[2]
+    assert isinstance(counted, Counted)
+    assert counted.looks == 2 * 99  # the last to come is next in turn, and never held
+
+
 # -- peers that do wrong ---------------------------------------------------------------------------
 
 LIES: dict[str, tuple[CausalData, str]] = {
