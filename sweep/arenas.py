@@ -97,8 +97,8 @@ class OnlyListens(msgspec.Struct, frozen=True):
 
 
 class Rejoin(msgspec.Struct, frozen=True):
-    """A process that has left comes back, and speaks; one that was not let in, or is still a
-    member, does nothing."""
+    """A process that has left comes back as a member, and speaks; one that was not let in, or is
+    still in, does nothing."""
 
     process: int
     group: int
@@ -109,7 +109,7 @@ class Rejoin(msgspec.Struct, frozen=True):
         seat = simulation.seats[self.process][self.group]
         machine = simulation.machines[self.process]
         assert isinstance(machine, Stack)
-        if seat.in_view or machine.view(self.group) is None:
+        if seat.may_send or machine.view(self.group) is None:
             return
         machine.close(self.group)
         simulation.timers.cancel(self.process, self.group)
@@ -303,15 +303,19 @@ def _open_at_rest(rng: Random) -> Fields:
 
 
 def _open_led(rng: Random) -> Fields:
-    """Views change while guests speak: members and guests crash, members, guests, others come."""
+    """Views change while guests speak: one crashes, one leaves, is let in again; others come."""
     leader = rng.choice((0, MOST))
     groups = _open_groups(rng, MOST, led=True, leader=leader)
-    victim = rng.randrange(1, MOST)
-    faults: list[Crash | Join | Visit] = []
+    victim, quiet = rng.sample(range(1, MOST), 2)  # quiet: see the arena "rejoin"
+    faults: list[Crash | Join | Visit | Leave | OnlyListens | Rejoin] = []
     if rng.random() < 0.7:
         faults.append(Crash(victim, at_ms=rng.uniform(1, 15), lose=0.5))
+    if quiet in groups[0].guests:
+        at_ms = rng.uniform(1, 15)
+        back = Rejoin(quiet, 1, at_ms=at_ms + rng.uniform(5, 800))
+        faults += (OnlyListens(quiet), Leave(quiet, 1, at_ms=at_ms), back)
     for g, group in enumerate(groups, start=1):
-        others = [p for p in range(MOST) if p not in group.members and p != victim]
+        others = [p for p in range(MOST) if p not in (*group.members, victim, quiet)]
         for comes in (Join, Visit):
             if others and rng.random() < 0.5:
                 who = others.pop(rng.randrange(len(others)))
@@ -320,6 +324,9 @@ def _open_led(rng: Random) -> Fields:
         "members": MOST + 1,
         "groups": groups,
         "faults": tuple(faults),
+        "workload": Workload(
+            senders=tuple(p for p in range(MOST) if p != quiet), reply=0.8, depth=4
+        ),
         "detect_ms": rng.uniform(1, 50),
     }
 

@@ -273,6 +273,17 @@ def test_a_guest_that_missed_its_view_is_told_again(protocol: Protocol) -> None:
 
 
 @every_sequencer
+def test_a_guest_that_goes_before_it_knew_that_it_came_is_told_both(protocol: Protocol) -> None:
+    b = led(protocol, 1, 2, leader=1, others=(9,))
+    told = Told(b, 9)
+    b.step(1, Change(G, guests=(9,)))
+    b.step(1, Change(G, left=(9,)))
+    b.lose(1, 9)
+    b.settle()
+    assert told.guest == [True, False]
+
+
+@every_sequencer
 def test_a_guest_does_not_become_a_member_at_a_later_view_than_the_one_that_admits_it(
     protocol: Protocol,
 ) -> None:

@@ -22,14 +22,17 @@ class GuestBook(PlainState):
         self.stable = {p: done.get(p, 0) for p in guests}  # frames up to n: delivered by all
         self.pending: dict[ProcessId, deque[tuple[int, int]]] = {p: deque() for p in self.stable}
         # ... (number, n) of those that are numbered and not stable
-        self.untold: dict[ProcessId, ViewEntry] = {}  # guests, also former ones -> their last view
+        self.untold: dict[ProcessId, tuple[ViewEntry, ...]] = {}  # views that p did not confirm
 
     def change(self, entry: ViewEntry) -> None:
         """A view is numbered: these are the guests now; all of them, and those who go, are told."""
         last = dict(entry.last)
         told = {*self.stable, *entry.guests} - {*entry.members}
-        self.untold = {p: e for p, e in self.untold.items() if p not in entry.members}
-        self.untold.update((p, entry) for p in sorted(told))
+        self.untold = {p: v for p, v in self.untold.items() if p not in entry.members}
+        for p in sorted(told):
+            # Who goes must have come: it may not have heard of that yet.
+            before = () if p in entry.guests else self.untold.get(p, ())[-1:]
+            self.untold[p] = (*before, entry)
         self.stable = {p: self.stable.get(p, last.get(p, 0)) for p in entry.guests}
         self.pending = {p: self.pending.get(p, deque()) for p in entry.guests}
 
@@ -48,8 +51,9 @@ class GuestBook(PlainState):
 
     def confirmed(self, p: ProcessId, N: int) -> None:
         """p has the view of this number."""
-        if p in self.untold and self.untold[p].N <= N:
-            del self.untold[p]
+        left = tuple(entry for entry in self.untold.pop(p, ()) if entry.N > N)
+        if left:
+            self.untold[p] = left
 
     def forget(self, p: ProcessId) -> None:
         """p is dead."""

@@ -79,8 +79,9 @@ class SequencedProtocol(SequencedMember):
         for p, last_view in self.book.leaving.items():
             if last_view == entry.N and p != self.me:
                 self.send(p, g, entry)
-        for p in self.guests.untold:
-            self.send(p, g, entry)
+        for p, views in self.guests.untold.items():
+            if entry in views:
+                self.send(p, g, entry)
 
     def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
         assert self.book is not None
@@ -149,8 +150,8 @@ class SequencedProtocol(SequencedMember):
                 self._resend(p, g, book.joining[p])
             else:
                 self._send_status(p, g)
-        for p, entry in self.guests.untold.items():
-            self.send(p, g, entry)
+        for p, views in self.guests.untold.items():
+            self.send(p, g, views[0])
         if behind or self.guests.untold:
             self.backoff = min(2 * self.backoff, MAX_BACKOFF)
             self.start_timer(g, "status", self.options.status_ms * self.backoff)

@@ -18,6 +18,7 @@ from ordercast.wire.frame import Frame
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
+    from ordercast.runtime.sending import Sending
     from ordercast.runtime.site import Site
 
 
@@ -37,11 +38,12 @@ def stats_of(site: Site) -> dict[str, Any]:
         "steps": site.engine.steps,
         "retransmits": site.engine.retransmits,
         "groups": {
-            m.group.name: _group_stats(m)
+            m.group.name: _group_stats(site, m)
             | holdings_of(site.engine.stack, m.group.gid)
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in site.memberships.values()
         },
+        "guest_of": {v.group.name: _sending_stats(v) for v in site.visits.values()},
     }
     if site.peers.datagrams is not None:
         stats["datagrams"] = site.peers.datagrams.stats()
@@ -52,14 +54,26 @@ def stats_of(site: Site) -> dict[str, Any]:
     return stats
 
 
-def _group_stats(member: Membership) -> dict[str, Any]:
+def _group_stats(site: Site, member: Membership) -> dict[str, Any]:
+    members = member.view.members if member.view is not None else ()
+    view = site.engine.stack.view(member.group.gid)
+    guests = site.directory.names_of(view.guests) if view is not None else ()
     window = member.window
-    members = len(member.view.members) if member.view is not None else 0
-    return {
-        "order": member.group.order,
-        "protocol": member.group.protocol,
+    return _sending_stats(member) | {
         "view": member.view.number if member.view is not None else 0,
-        "members": list(member.view.members) if member.view is not None else [],
+        "members": list(members),
+        "guests": list(guests),
+        "inbox_frames": member.pending_frames,
+        "inbox_bytes": member.pending_bytes,
+        "inbox_limit": (len(members) + len(guests)) * (window.size + window.reserve),
+    }
+
+
+def _sending_stats(sending: Sending) -> dict[str, Any]:
+    window = sending.window
+    return {
+        "order": sending.group.order,
+        "protocol": sending.group.protocol,
         "window_bytes": window.size,
         "window_used": window.size - window.free,
         "reply_reserve": window.reserve,
@@ -68,13 +82,10 @@ def _group_stats(member: Membership) -> dict[str, Any]:
         "frames_under_way": window.frames,
         "multicasts_waiting": len(window.waiters),
         "multicasts_waited": window.waits,
-        "inbox_frames": member.pending_frames,
-        "inbox_bytes": member.pending_bytes,
-        "inbox_limit": members * (window.size + window.reserve),
-        "frames_sent": member.frames_sent,
-        "messages_sent": member.next_message - 1,
-        "frames_ordered": member.progress.ordered.value,
-        "frames_stable": member.progress.stable.value,
+        "frames_sent": sending.frames_sent,
+        "messages_sent": sending.next_message - 1,
+        "frames_ordered": sending.progress.ordered.value,
+        "frames_stable": sending.progress.stable.value,
     }
 
 
