@@ -95,13 +95,18 @@ class Fast(BlockProtocol):
     @on(FastData)
     def on_DATA(self, s: ProcessId, g: GroupId, data: FastData, m: bytes) -> None:
         self.learn_stable(g, s, data.stable)
-        self.check_block(data.b)
-        if len(data.L) % 3:
-            raise PeerError(f"{len(data.L)} integers are no entries of three")
-        self.L.check_room(len(data.L) // 3)
+        self.check(data)
         if self.received[g][s].add(data.n):  # D3
             self.hold_back(g, Kept(s, data.n, (data.b, *data.L), m))
             self.keep_promise(g, s)
+
+    def check(self, data: FastData) -> None:
+        """Is it a header that an honest peer can send?"""
+        self.check_block(data.b)
+        if data.L:
+            if len(data.L) % 3:
+                raise PeerError(f"{len(data.L)} integers are no entries of three")
+            self.L.check_room(len(data.L) // 3)
 
     def hold_back(self, g: GroupId, frame: Kept) -> None:
         """wait until m.L[h][j] <= L[h][j] for all own groups h;  deliver(m)"""
@@ -124,7 +129,7 @@ class Fast(BlockProtocol):
 
     def DC(self, h: GroupId, j: ProcessId, b: int) -> bool:
         """m.L[h][j] <= L[h][j], if h is an own group"""
-        return b <= self.L[h, j] or h not in self.member_of  # D1
+        return b <= self.L.entries.get((h, j), 0) or h not in self.member_of  # D1
 
     def deliver_in_turn(self, g: GroupId, frame: Kept) -> None:
         """BC := max(BC, m.b);  deliver(m);  L[h] := max(L[h], m.L[h]) for the groups of others"""
