@@ -78,6 +78,14 @@ FOUND: dict[str, tuple[str, Scenario]] = {
         "causal.global",
         scenario(VectorCalledGlobal, "replies", overlap=True),
     ),
+    "one vector per group, in a ring": (
+        "causal.global",
+        Scenario(
+            protocol=VectorCalledGlobal,
+            groups=((0, 1), (1, 2), (2, 0)),
+            script=(Saying(0, 3), Saying(0, 1), Saying(1, 2, after=1)),
+        ),
+    ),
     "PB numbers on arrival": ("fifo.group", scenario(sequenced.NumbersOnArrivalPB, "burst")),
     "BB numbers on arrival": ("fifo.group", scenario(sequenced.NumbersOnArrivalBB, "burst")),
     "repeats are numbered again": (
