@@ -11,9 +11,13 @@ import pytest
 
 import ordercast as oc
 from datagrams import free_group
+from ordercast.reliability.link import LinkAck
+from ordercast.runtime.control import Goodbye, encode
+from ordercast.runtime.engine import LINKS
 from ordercast.runtime.options import NodeOptions
 from ordercast.runtime.peers import datagram_address
-from ordercast.wire.control import Hello
+from ordercast.wire.control import LINK_CHANNEL, Hello
+from ordercast.wire.frame import Splitter
 
 LOSSY = oc.Udp(inject_loss=0.1, inject_duplicates=0.05, inject_reordering=0.05, seed=7)
 
@@ -212,6 +216,22 @@ async def test_the_death_of_a_member_is_noticed_as_over_tcp(ordercast_cluster: A
                 break
         await cluster.groups[0].multicast(b"on we go")
         assert await bodies(cluster.nodes[1], 1) == [b"on we go"]
+
+
+async def test_a_datagram_that_comes_after_a_good_bye_is_late_and_no_fault(
+    ordercast_cluster: Any,
+) -> None:
+    async with ordercast_cluster(2, protocol="fifo", transport="udp") as cluster:
+        leader = cluster.leader
+        peers, pid = leader._site.peers, cluster.nodes[1]._site.me.pid
+        [late] = [c for p, c in peers.bound.items() if p == pid]
+        peers.on_control(late, Splitter(1000).feed(encode(Goodbye()))[0])
+        ack = LINKS.encode(LINK_CHANNEL, 0, LinkAck(9), b"")
+        cluster.nodes[1]._site.peers.datagrams.send((leader._site.me.pid,), ack)
+        while not leader.stats()["datagrams"]["datagrams_late"]:
+            await asyncio.sleep(0.001)
+        assert leader.stats()["peer_faults"] == 0
+        assert pid not in leader._site.engine.stack.links
 
 
 async def test_a_stranger_with_a_guessed_number_is_not_heard(ordercast_cluster: Any) -> None:

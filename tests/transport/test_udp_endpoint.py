@@ -249,7 +249,8 @@ def test_a_peer_that_is_gone_is_sent_nothing_and_not_heard(run: Run) -> None:
             a.endpoint.remove_peer(2)
             a.endpoint.send((2,), packet(1))
             b.endpoint.send((1,), packet(2))
-            await a.until(lambda: a.stat("datagrams_refused") == 1)
+            await a.until(lambda: a.stat("datagrams_late") == 1)
+            assert a.stat("datagrams_refused") == 0
             assert a.stat("datagrams_out") == 0 == a.stat("queued_bytes") and not a.heard
 
     run(body())
@@ -320,7 +321,23 @@ def test_a_packet_for_several_leaves_once_and_only_they_hear_it(run: Run) -> Non
             assert c.numbers == [1, 2] and sorted(b.numbers) == [1, 2, 3]
             assert not d.heard and not a.heard
             assert a.stat("datagrams_out") == 2  # one for two, one for one
-            assert a.stat("datagrams_refused") == 0  # it hears itself, and knows it
+            assert a.stat("not_for_us") == 1  # it hears itself
+            assert a.stat("datagrams_refused") == 0
+
+    run(body())
+
+
+def test_a_newcomer_that_hears_others_before_it_knows_them_accuses_nobody(run: Run) -> None:
+    async def body() -> None:
+        group = IpMulticast(free_group())
+        with sites(group, group, group) as (a, *_):
+            newcomer = Site(-1, group)
+            try:
+                a.endpoint.send((2, 3), packet(1))
+                await newcomer.until(lambda: newcomer.stat("not_for_us") == 1)
+                assert newcomer.stat("datagrams_refused") == 0
+            finally:
+                newcomer.endpoint.close()
 
     run(body())
 

@@ -279,10 +279,18 @@ class Peers:
         message = decode(frame)
         if isinstance(message, Goodbye):
             self._parting.add(conn)
+            self._hear_no_more(conn)
         elif isinstance(message, Welcome):
             self._welcomed(conn)
             return
         self._owner.on_control(conn, self._pid_of.get(conn), frame)
+
+    def _hear_no_more(self, conn: Connection) -> None:
+        # A datagram of its that comes after its good-bye would be taken for the first of a new
+        # link: what the stack knew of a node that is gone is forgotten.
+        pid = self._pid_of.get(conn)
+        if self.datagrams is not None and pid is not None:
+            self.datagrams.remove_peer(pid)
 
     def _welcomed(self, conn: Connection) -> None:
         # At once: packets may follow in the same read.

@@ -85,6 +85,7 @@ class DatagramCounters:
         "bytes_in",
         "bytes_out",
         "datagrams_in",
+        "datagrams_late",
         "datagrams_lost_here",
         "datagrams_out",
         "datagrams_refused",
@@ -99,6 +100,7 @@ class DatagramCounters:
         self.bytes_in = 0
         self.bytes_out = 0
         self.datagrams_refused = 0  # malformed, or of nobody in the cluster
+        self.datagrams_late = 0  # of a node that is gone
         self.not_for_us = 0  # heard in the multicast group, for others
         self.datagrams_lost_here = 0  # the queue was full, or the system refused to send
         self.sends_delayed = 0  # the system's buffer was full

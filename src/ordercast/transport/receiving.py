@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections import OrderedDict
 
 from ordercast.core.ids import ProcessId
 from ordercast.errors import FrameError, PeerError
@@ -29,6 +30,7 @@ log = logging.getLogger("ordercast.transport.udp")
 LARGEST = 65_536  # bytes; no datagram is larger
 DRAIN = 256  # datagrams taken before the event loop may do something else
 LOGGED = 1024  # peers whose first fault is in the log
+REMEMBERED = 1024  # peers that are gone
 
 Arrived = dict[ProcessId, list[Frame]]
 
@@ -53,6 +55,7 @@ class Receiver:
         self._injection = injection
         self._splitter = Splitter(max_frame)
         self._logged: set[ProcessId | None] = set()
+        self._former: OrderedDict[ProcessId, bytes] = OrderedDict()  # sessions of the latest gone
 
     def drain(self, sock: socket.socket, now: float) -> bool:
         """Take what has come, many datagrams in one go; False if there may be more."""
@@ -74,6 +77,12 @@ class Receiver:
             self._handler.on_datagrams(pid, frames)
         return empty
 
+    def gone(self, pid: ProcessId, session: bytes) -> None:
+        """Datagrams of this peer that are still under way are no fault, and too late."""
+        self._former[pid] = session
+        if len(self._former) > REMEMBERED:
+            self._former.popitem(last=False)
+
     def refuse(self, pid: ProcessId | None, reason: str) -> None:
         """A datagram, or a frame of one, that is dropped for what is wrong with it."""
         self._counters.datagrams_refused += 1
@@ -89,14 +98,16 @@ class Receiver:
         except FrameError as fault:
             self.refuse(None, str(fault))
             return
-        peer = self._peers.get(pid)
         sender, counters = self._sender, self._counters
-        if peer is None or peer.session != session:
-            if (pid, session) != (sender.me, sender.session):  # else the echo of our own
-                self.refuse(pid, "a datagram with another session, or of a node that is not in")
-            return
-        if audience and not is_addressed(audience, sender.me):
+        if not is_addressed(audience, sender.me):
             counters.not_for_us += 1
+            return
+        peer = self._peers.get(pid)
+        if peer is None or peer.session != session:
+            if self._former.get(pid) == session:
+                counters.datagrams_late += 1
+            else:
+                self.refuse(pid, "a datagram with another session, or of a node that is not in")
             return
         counters.datagrams_in += 1
         counters.bytes_in += len(data)

@@ -109,6 +109,7 @@ class DatagramEndpoint:
         """Nothing of this node counts any more."""
         peer = self._peers.pop(pid, None)
         if peer is not None:
+            self._receiver.gone(pid, peer.session)
             self._expired += peer.reassembly.expired
             self._silences += peer.flow.timeouts
             self._share_out()
