@@ -279,10 +279,10 @@ def _without_leader(rng: Random, guests: tuple[int, ...] = ()) -> Fields:
 
 def _open(protocol: Protocol, rng: Random) -> Fields:
     """Guests speak; some of them are members of other groups, and pass on what they heard there."""
-    network = rng.choice(NETWORKS)
     if protocol.declaration.closed:
-        return network
-    kind = rng.choice((_open_at_rest, _open_led, _open_led, _open_without_leader))
+        return _crash_and_join(protocol, rng)
+    network = rng.choice(NETWORKS)
+    kind = rng.choice((_open_at_rest, _open_led, _open_led, _open_led, _open_without_leader))
     return {**network, **kind(rng)}
 
 
@@ -316,8 +316,8 @@ def _open_led(rng: Random) -> Fields:
         faults += (OnlyListens(quiet), Leave(quiet, 1, at_ms=at_ms), back)
     for g, group in enumerate(groups, start=1):
         others = [p for p in range(MOST) if p not in (*group.members, victim, quiet)]
-        for comes in (Join, Visit):
-            if others and rng.random() < 0.5:
+        for comes, chance in ((Join, 0.8), (Visit, 0.5)):
+            if others and rng.random() < chance:
                 who = others.pop(rng.randrange(len(others)))
                 faults.append(comes(who, g, at_ms=rng.uniform(1, 15)))
     return {
