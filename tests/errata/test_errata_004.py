@@ -133,6 +133,12 @@ def test_6_where_messages_overtake_each_other_a_number_does_not_complete_a_block
     assert right.texts(2) == ["a", "b", "c"]
 
 
+def test_7_5_a_group_number_is_news_to_one_who_told_it_and_had_not_waited_for_the_block() -> None:
+    wrong, right = DIRECTED["7.5 a group number that another told"].played()
+    assert wrong.texts(1) == ["y", "f", "g", "m"]  # 2 delivered m before it said g
+    assert right.texts(1) == ["y", "f", "m", "g"]
+
+
 def test_7_5b_what_a_joiner_that_counts_from_0_says_is_refused() -> None:
     wrong, right = DIRECTED["7.5b a joiner at 0"].played()
     assert (wrong.texts(1), wrong.texts(2)) == (["a"], ["b"])

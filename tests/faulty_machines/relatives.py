@@ -87,6 +87,19 @@ class LooksAtOneBlock(Relative):
         return [held for _, held in ready]
 
 
+class LeavesOutWhatAnotherTold(Relative):
+    """A group number that a frame of another has told in x is no news there.
+
+    It is to the sender of that frame: it knew the number, and had not waited for the block.
+    """
+
+    def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
+        super().deliver_in_turn(x, frame)
+        stamp = frame.stamp
+        for at in range(stamp[1], len(stamp), 2):
+            self.GBN.was_told(x, stamp[at], stamp[at + 1])
+
+
 class TellsNothingOfOtherGroups(Relative):
     """Figure 5: no gbn."""
 

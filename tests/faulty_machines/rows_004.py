@@ -84,6 +84,14 @@ ROWS = (
         stage=stages.orderly,
     ),
     Faulty(
+        name="a group number that another told",
+        source="7.5: every message carries GBN",
+        breaks="causal.global",
+        wrong=relatives.LeavesOutWhatAnotherTold,
+        right=Relative,
+        stage=stages.orderly_overlap,
+    ),
+    Faulty(
         name="slow without NULLs",
         source="6: who has nothing to say says NULL",
         breaks="validity",

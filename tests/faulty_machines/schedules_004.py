@@ -111,6 +111,23 @@ def message_below_the_block(protocol: Protocol) -> Bench:
     return o
 
 
+def told_by_one_who_has_not_waited(protocol: Protocol) -> Bench:
+    """1 speaks in Y, then f in X: it names block 1 of Y. So does g, the answer of 2 to f and to m.
+
+    m, of block 1 of Y too, is late at 1.
+    """
+    o = Overlap(protocol, {X: (1, 2), Y: (1, 2, 3)})
+    o.tell(1, Y, "y")
+    o.tell(1, X, "f")
+    o.tell(3, Y, "m")
+    o.bring(1, 2)
+    o.bring(3, 2)
+    o.tell(2, X, "g")
+    o.bring(2, 1, text="g")
+    o.settle()
+    return o
+
+
 def other_group_comes_first(protocol: Protocol) -> Bench:
     """1 speaks in Y, then in X; at 2, in both, the message of X comes first."""
     o = Overlap(protocol, {X: (1, 2), Y: (1, 2)})
@@ -252,6 +269,13 @@ ROWS = (
         wrong=relatives.NotesNothingOnDelivery,
         right=Relative,
         schedule=one_is_silent,
+    ),
+    Directed(
+        name="7.5 a group number that another told",
+        breaks="causal.global",
+        wrong=relatives.LeavesOutWhatAnotherTold,
+        right=Relative,
+        schedule=told_by_one_who_has_not_waited,
     ),
     Directed(
         name="6 slow without NULLs",
