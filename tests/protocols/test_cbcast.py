@@ -162,6 +162,23 @@ def test_what_is_known_of_an_own_group_counts_only_when_it_was_delivered_here() 
     assert header(o, 3, "d").changed == ()
 
 
+def test_an_older_entry_about_a_group_of_others_changes_nothing() -> None:
+    o = overlap({1: (1, 2, 3), 2: (2, 4), 3: (3, 4)})
+    o.tell(1, 1, "a", "b")
+    o.bring(1, 2)
+    o.tell(2, 2, "after b")
+    o.bring(2, 4)
+    o.bring(1, 3, text="a")
+    o.tell(3, 3, "after a")
+    o.bring(3, 4)
+    o.tell(4, 3, "c")
+    assert (1, 1, 2) in cbcast.entries(header(o, 4, "c").changed)
+    o.bring(4, 3)
+    assert o.texts(3) == ["a", "after a"]
+    o.bring(1, 3)
+    assert o.texts(3) == ["a", "after a", "b", "c"]
+
+
 # -- departures ------------------------------------------------------------------------------------
 
 
@@ -472,10 +489,11 @@ IMPOSSIBLE = (
 
 def test_a_cut_discards_frames_with_stamps_that_cannot_be() -> None:
     o = overlap(ONE)
-    good = Kept(1, 1, (7, 5, 1), b"good")
+    o.step(2, Receive(1, 1, 1, CausalData(1, 0, (8, 5, 1)), b"first"))
+    good = Kept(1, 2, (7, 5, 1), b"good")  # it tells of a group that was never heard of here
     view = machine(o, 2).views[1]
     o.step(2, Cut((Flush(1, (*IMPOSSIBLE, good)),), (replace(view, number=2, era=2),)))
-    assert o.story(2) == ["1234", "good", "1234"]
+    assert o.story(2) == ["1234", "first", "good", "1234"]
     assert machine(o, 2).foreign == 0
 
 

@@ -41,6 +41,7 @@ Departures from the source
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -83,7 +84,7 @@ class Cbcast(DomainProtocol):
         order="causal",
         scope="domain",
         network="N1",
-        header="2+3c, c entries that are news",
+        header="2+3c",
         packets="n-1",
         exact=True,
         silence="nothing",
@@ -99,7 +100,7 @@ class Cbcast(DomainProtocol):
         super().__init__(me, options)
         self.VV: Vectors = {}  # own groups: delivered from each sender; others': known to exist
         self.foreign = 0  # entries of VV about the groups of others
-        self.news: dict[GroupId, set[tuple[GroupId, ProcessId]]] = {}  # changed since our last
+        self.news: dict[GroupId, set[Entry]] = {}  # what our next frame in each group must tell
         self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
         self.held: HoldBackQueue[Entry, Held] = HoldBackQueue(self.options.max_held)
 
@@ -108,7 +109,7 @@ class Cbcast(DomainProtocol):
         g = view.group
         if g in self.stability:
             self.VV[g] = dict.fromkeys(view.senders, 0)
-            self.news[g] = {(h, k) for h, V in self.VV.items() for k in V if V[k]}
+            self.news[g] = {(h, k, V[k]) for h, V in self.VV.items() for k in V if V[k]}
             self.received[g] = {q: NumberSet(self.options.max_held) for q in view.senders}
 
     def forget_group(self, g: GroupId) -> None:
@@ -127,23 +128,21 @@ class Cbcast(DomainProtocol):
         changed = self.changed_since_last(g)
         self.b_multicast(g, CausalData(n, self.own_stable(g), changed), m)
         self.set_entry(g, self.me, n)
-        self.news[g].discard((g, self.me))  # D3: it travels as n
+        self.news[g].clear()  # D3: n says it
         self.deliver(g, self.me, n, m, changed)  # D1
 
     def changed_since_last(self, g: GroupId) -> tuple[int, ...]:
         """The entries that our next frame in g carries."""
-        changed: list[int] = []
-        for h, k in sorted(self.news[g]):
-            changed += (h, k, self.VV[h][k])
-        self.news[g].clear()
-        return tuple(changed)
+        return tuple(chain.from_iterable(sorted(self.news[g])))
 
     def set_entry(self, h: GroupId, k: ProcessId, number: int) -> None:
         """VV[h][k] := number, and our next frame in each group says so."""
-        self.VV[h][k] = number
-        entry = (h, k)
+        V = self.VV[h]
+        before, now = (h, k, V[k]), (h, k, number)
+        V[k] = number
         for news in self.news.values():
-            news.add(entry)
+            news.discard(before)
+            news.add(now)
 
     # B-deliver(<m, VVj>) from pj
     @on(CausalData)
@@ -165,18 +164,20 @@ class Cbcast(DomainProtocol):
         """The entries that are not satisfied here. A PeerError if one can never be."""
         if len(changed) % 3:
             raise PeerError(f"{len(changed)} integers are no list of entries")
-        VV = self.VV
+        VV, own, far = self.VV, self.member_of, self.options.max_held
         missing: list[Entry] = []
         for h, k, number in entries(changed):
             try:
-                if number <= VV[h][k]:
-                    continue
+                known = VV[h][k]
             except KeyError:
                 self.meet(h, k)
-            if h in self.stability:
+                continue
+            if number <= known:
+                continue
+            if k == self.me or number > known + far:
                 self.check_number(h, k, number)
-                if h in self.member_of:
-                    missing.append((h, k, number))
+            if h in own:
+                missing.append((h, k, number))
         return missing
 
     def meet(self, h: GroupId, k: ProcessId) -> None:
@@ -222,14 +223,16 @@ class Cbcast(DomainProtocol):
         self.deliver(g, j, n, frame.payload, stamp)
         self.set_entry(g, j, n)
         if stamp:
-            VV, told = self.VV, self.news[g].discard
-            for h, k, number in entries(stamp):
-                known = VV[h][k]
-                if number >= known:
-                    if number > known:  # only of a group of others: it was not waited for
-                        self.set_entry(h, k, number)
-                    told((h, k))  # D4
+            if len(self.VV) > len(self.member_of):
+                self.take_maximum(stamp)
+            self.news[g].difference_update(entries(stamp))  # D4
         return self.held.release((g, j, n))
+
+    def take_maximum(self, stamp: tuple[int, ...]) -> None:
+        """VV[h] := max(VV[h], VVj[h]): own groups stay, as VVj[h][k] <= VV[h][k] was waited for."""
+        for h, k, number in entries(stamp):
+            if number > self.VV[h][k]:
+                self.set_entry(h, k, number)
 
     # -- the cut ----------------------------------------------------------------------------------
 
