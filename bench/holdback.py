@@ -26,6 +26,7 @@ from ordercast.simulation.run import no_collection
 
 FRAMES = {8: 4000, 64: 2000, 512: 1000}  # by the number of members
 APART_US = (400.0, 100.0, 25.0)  # mean time between two frames of the group
+LATE = 64  # in one run each frame is up to so many places late: most of them are held
 DELAY_US = (500.0, 3000.0)
 BATCH = 16  # packets that a driver hands over in one step
 REPEATS = 30
@@ -74,6 +75,13 @@ def traffic(
     return [packet for _, _, packet in sorted(inboxes[LISTENER])]
 
 
+def disordered(packets: Sequence[Receive]) -> list[Receive]:
+    """The same packets, each up to LATE places late."""
+    rng = Random("disorder")
+    places = sorted(range(len(packets)), key=lambda place: place + rng.uniform(0, LATE))
+    return [packets[place] for place in places]
+
+
 def cost_us(protocol: type[AcknowledgedProtocol], n: int, packets: Sequence[Receive]) -> float:
     """CPU time per frame at the listener."""
     batches = [packets[at : at + BATCH] for at in range(0, len(packets), BATCH)]
@@ -101,14 +109,15 @@ def run() -> dict[str, object]:
     figures: dict[str, object] = {}
     curves: dict[str, dict[float, float]] = {}
     for n, frames in FRAMES.items():
-        calm = APART_US[0]
-        packets = traffic(CausalVector, n, frames, calm)
+        packets = traffic(CausalVector, n, frames, APART_US[0])
         curves.setdefault("vector", {})[n] = cost_us(CausalVector, n, packets)
         for apart_us in reversed(APART_US):
             packets = traffic(Cbcast, n, frames, apart_us)
             name = f"cbcast, a frame every {apart_us:g} us"
             curves.setdefault(name, {})[n] = cost_us(Cbcast, n, packets)
             figures[f"{n} members: {name}: entries per header"] = entries(packets)
+        name = f"cbcast, the same up to {LATE} places late"
+        curves.setdefault(name, {})[n] = cost_us(Cbcast, n, disordered(packets))
         curves.setdefault("delivered at once", {})[n] = cost_us(AtOnce, n, packets)
         for name, curve in curves.items():
             figures[f"{n} members: {name}: us per frame"] = curve[n]
