@@ -34,9 +34,10 @@ Departures from the source
   D5  Figures 5 to 7 leave out m.gbn, and all that happens after delivery. (test_relative_D5_...)
   D6  A block is complete without a word of this process itself; one that has nothing to say sends
       NULL.                                                                  (test_relative_D6_...)
-  D7  A frame carries only the entries that no earlier frame in the same group has told, of its
-      sender or of one that its sender delivered: who gets it delivers that one before.
-                                                                             (test_relative_D7_...)
+  D7  A frame carries only the entries that changed since its sender's frame before in the same
+      group. Entries of ldv that a frame delivered there has told since are left out, too: who gets
+      it delivers that one before. Not so those of gbn: the process that told of block B has not
+      waited for B itself.                                                   (test_relative_D7_...)
   D8  The paper assumes that nobody fails or joins. A cut delivers what is left by number; then LDV
       and GBN begin again in all groups together. A frame that depends on one of the same group that
       nobody alive has is lost, too.                                         (test_relative_D8_...)
@@ -200,7 +201,6 @@ class Relative(SpeakingProtocol):
             self.LDV[x].was_told(x, stamp[at], stamp[at + 1])  # D7
         for at in range(stamp[1], len(stamp), 2):
             self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
-            self.GBN.was_told(x, stamp[at], stamp[at + 1])  # D7
         self.GBN.raise_to(x, stamp[0])  # D3
         self.hand_over(x, frame)
 
