@@ -16,6 +16,8 @@ Departures from the source
   D1 to D6 as in `sequencer_pb`; the id is (sender, n).                     (test_sequencer_D1_...)
   D7  An order whose body does not come is fetched from the sequencer, which has every body it
       numbered.                                                          (test_sequencer_bb_D7_...)
+  D8  A sender outside the group, a guest, sends its bodies to the members like any other, and is
+      told how far they have come, as in `sequencer_pb`.                 (test_sequencer_bb_D8_...)
 """
 
 from __future__ import annotations

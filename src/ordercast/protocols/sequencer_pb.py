@@ -25,6 +25,8 @@ Departures from the source
       and R is the last one delivered.                                      (test_sequencer_D5_...)
   D6  Members come and go as numbered entries; the slides have a static
       group.                                                                (test_sequencer_D6_...)
+  D7  A sender outside the group, a guest, is told how many of its frames are numbered, and how many
+      all have delivered: it gets no ACCEPT, which carries the body.     (test_sequencer_pb_D7_...)
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Causal order by vector timestamps.
 
 Source      001 (Coulouris et al.), slides "Causal Ordering (2)" and "(3)".
-Guarantees  causal order (so FIFO too) within one closed group.
+Guarantees  causal order (so FIFO too) within one group, open or closed.
 Needs       reliable links, any order, duplicates allowed (N1).
-Costs       n - 1 packets and one integer per member in every header.
+Costs       n - 1 packets and one integer per sender in every header.
 
     CO-multicast(g, m)           V[i] := V[i] + 1;  B-multicast(g, <m, V>)
     B-deliver(<m, Vj>) from pj   hold back <m, Vj>;
