@@ -15,7 +15,8 @@ from ordercast.simulation import simulate
 from sweep.arenas import ARENAS
 from sweep.trial import IN_EVERY_RUN, Failure, failures
 
-SEEDS = range(1000, 1012)  # the sweep begins at 0 and goes on for thousands
+RUNS = 200  # of each protocol, at least; the sweep begins at seed 0 and goes on for thousands
+SEEDS = range(1000, 1000 + -(-RUNS // len(ARENAS)))
 
 
 def matrix() -> Iterator[object]:
@@ -41,7 +42,8 @@ def test_a_promise_is_kept(protocol: str, arena: str, guarantee: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_runs_of_an_arena_are_worth_judging(protocol: str, arena: str) -> None:
     outcomes = [simulate(ARENAS[arena].config(PROTOCOLS[protocol], seed)) for seed in SEEDS]
-    assert sum(outcome.statistics.deliveries for outcome in outcomes) > 20 * len(SEEDS)
+    enough = 20 if ARENAS[arena].settles else 10  # some come to a halt when one dies
+    assert sum(outcome.statistics.deliveries for outcome in outcomes) > enough * len(SEEDS)
     if "vsync" in ARENAS[arena].wanted(PROTOCOLS[protocol]):
         changed = [any(e.view == 2 for e in outcome.events()) for outcome in outcomes]
         assert sum(changed) > len(SEEDS) / 2
