@@ -7,7 +7,7 @@ from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
 COLUMNS = (
     "protocol", "order", "scope", "network", "header", "packets",
-    "waits exactly", "everyone must speak", "when idle", "source",
+    "waits exactly", "everyone must speak", "open group", "when idle", "source",
 )  # fmt: skip
 
 
@@ -17,10 +17,13 @@ def markdown_table() -> str:
     lines += [_row(cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
     letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
     lines += ["", f"Header: integers in the header of a frame. Packets: per frame. {letters}.", ""]
+    lines += ["Open group: a node that is no member may send to it (`Node.send_to`).", ""]
     for protocol in PROTOCOLS.values():
         d = protocol.declaration
         promises = ", ".join(f"`{promise}`" for promise in d.promises)
-        lines.append(f"- **`{d.name}`** ({d.source}) promises {promises}. On a crash, {d.crash}.")
+        closed = f" Only members may send: {d.closed}." if d.closed else ""
+        says = f"promises {promises}. On a crash, {d.crash}.{closed}"
+        lines.append(f"- **`{d.name}`** ({d.source}) {says}")
     lines += ["", *(f"- **{name}**: {meaning}." for name, meaning in NETWORKS.items())]
     return "\n".join(lines)
 
@@ -37,6 +40,7 @@ def cells(d: Declaration) -> tuple[str, ...]:
         d.packets,
         "yes" if d.exact else "no",
         "yes" if d.everyone_speaks else "no",
+        "no" if d.closed else "yes",
         d.silence,
         d.source,
     )
