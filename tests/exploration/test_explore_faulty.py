@@ -14,6 +14,7 @@ from ordercast.core.ids import GroupId
 from ordercast.exploration import Saying, Scenario, Schedule, explore, one_group, replay
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.reliable import Reliable
+from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.protocols.vector import CausalVector
 
 THREE_IN_A_ROW = Scenario(
@@ -175,6 +176,13 @@ def test_a_file_that_is_no_schedule_is_refused(tmp_path: Path) -> None:
 def test_agreement_holds_after_a_crash_where_all_relay_first() -> None:
     right = scenario(Reliable, "burst", 2, crash=True, expect=("agreement",))
     assert explore(right).complete
+
+
+def test_a_run_in_which_the_crash_does_not_come_gets_all_its_rounds_of_timers() -> None:
+    # A lost request is repeated in the second round; after a crash there is only one.
+    small = scenario(SequencerPB, "burst", 1, losses=1, crash=True)
+    assert explore(small).complete
+    assert explore(msgspec.structs.replace(small, rounds=1)).violated == ("validity",)
 
 
 def test_a_limit_that_is_reached_is_no_verdict() -> None:
