@@ -9,7 +9,7 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 680, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 250, 50, 50
-COLOURS = ("#0b5fa5", "#b3441a", "#3c7d22", "#7a3ea1", "#666666")
+COLOURS = ("#0b5fa5", "#b3441a", "#3c7d22", "#7a3ea1", "#b8860b", "#666666")
 
 Curve = Mapping[float, float]  # x -> y, both above 0
 
