@@ -33,6 +33,7 @@ class Side:
         self.loses: Callable[[], bool] = lambda: False
         self.delivered: list[tuple[GroupId, bytes]] = []
         self.faults: list[str] = []
+        self.contents: list[Hashable] = []
         self.engine = Engine(me, OPTIONS, self, "N0")
 
     def begin(self, *groups: GroupId) -> None:
@@ -41,6 +42,7 @@ class Side:
             self.engine.step([View(g, 1, (1, 2), 1)])
 
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
+        self.contents.append(content)
         if self.loses():
             self.lost += 1
         else:
@@ -122,6 +124,22 @@ async def test_a_packet_that_cannot_be_read_is_dropped_by_itself() -> None:
         "a packet of group 99",
         "no header has the tag 250 on this channel",
     ]
+    for side in (a, b):
+        side.engine.stop()
+
+
+async def test_a_repeat_has_the_content_of_the_first_and_acknowledgements_have_none() -> None:
+    a, b = pair()
+    for side in (a, b):
+        side.begin(LEFT, KEPT)
+    a.loses = lambda: a.lost < 1
+    a.engine.multicast(KEPT, b"first")
+    a.engine.multicast(KEPT, b"second")
+    await until(lambda: len(b.delivered) == 2)
+    first, second, *later = a.contents
+    assert first != second
+    assert first in later
+    assert set(b.contents) == {None}
     for side in (a, b):
         side.engine.stop()
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -17,11 +18,14 @@ from ordercast.transport.datagram import (
     FRAMES,
     NUMBER,
     PIECE,
+    PROBE,
     SEEN,
     WANT,
+    Datagram,
     pack_audience,
     pack_datagram,
     pack_want,
+    read_datagram,
 )
 from ordercast.transport.settings import IpMulticast, Udp
 from ordercast.transport.udp import DatagramEndpoint
@@ -265,6 +269,69 @@ def test_a_silent_peer_does_not_stop_the_sender_for_ever(run: Run) -> None:
                 a.endpoint.send((2,), packet(number, 10_000))
             await a.until(lambda: a.stat("silences") > 0)
             await a.until(lambda: a.stat("queued_bytes") < 200_000)
+
+    run(body())
+
+
+@contextlib.contextmanager
+def site_and_stub() -> Iterator[tuple[Site, socket.socket]]:
+    """An endpoint with a small buffer, and a peer that answers only what the test lets it."""
+    small = Udp(socket_buffer=20_000, repair_ms=60)
+    with sites(small) as (a,), socket.socket(type=socket.SOCK_DGRAM) as stub:
+        stub.setblocking(False)
+        stub.bind((HOST, 0))
+        a.endpoint.add_peer(2, b"session2", stub.getsockname())
+        yield a, stub
+
+
+async def heard_by(stub: socket.socket, kind: int) -> Datagram:
+    """The first datagram of this kind."""
+    while True:
+        data = await asyncio.get_running_loop().sock_recv(stub, 65_536)
+        datagram = read_datagram(data)
+        if datagram[0] == kind:
+            return datagram
+
+
+def test_a_sender_that_waits_asks_and_goes_on_with_the_answer(run: Run) -> None:
+    async def body() -> None:
+        with site_and_stub() as (a, stub):
+            a.endpoint.send((2,), packet(1, 200_000))
+            await heard_by(stub, PROBE)
+            under_way = a.stat("datagrams_out")
+            throw(pack_datagram(SEEN, 2, b"session2", 0, b"", NUMBER.pack(9)), a)
+            await a.until(lambda: a.stat("datagrams_out") > under_way + 5)
+            assert a.stat("silences") == 0
+
+    run(body())
+
+
+def test_pieces_that_have_not_left_yet_are_not_sent_again(run: Run) -> None:
+    async def body() -> None:
+        with site_and_stub() as (a, _):
+            a.endpoint.send((2,), packet(1, 200_000))
+            await a.until(lambda: a.stat("under_way") > 0)
+            throw(pack_datagram(WANT, 2, b"session2", 0, b"", pack_want(1, [0, 99])), a)
+            throw(pack_datagram(SEEN, 2, b"session2", 0, b"", NUMBER.pack(9)), a)
+            await a.until(lambda: a.stat("datagrams_in") == 2)
+            assert a.stat("pieces_sent_again") == 0
+
+    run(body())
+
+
+def test_nobody_asks_for_what_lies_in_its_own_buffer(run: Run) -> None:
+    async def body() -> None:
+        with site_and_stub() as (a, _):
+            whole = packet(7)
+            halves = [PIECE.pack(1, 0, 2) + whole[:20], PIECE.pack(1, 1, 2) + whole[20:]]
+            throw(pack_datagram(FRAGMENT, 2, b"session2", 1, b"", halves[0]), a)
+            await a.until(lambda: a.stat("fragments_pending") == 1)
+            throw(pack_datagram(FRAGMENT, 2, b"session2", 2, b"", halves[1]), a)
+            before = a.stat("datagrams_out")
+            time.sleep(0.1)  # this process has to wait for the processor
+            a.endpoint._on_tick()
+            assert a.numbers == [7]
+            assert a.stat("datagrams_out") == before
 
     run(body())
 
