@@ -44,9 +44,10 @@ def hash_of_sources(protocol: str) -> str:
 def load(path: Path) -> Ledger:
     """The ledger at `path`, without the counts of protocols whose sources have changed since."""
     now = {protocol: hash_of_sources(protocol) for protocol in PROTOCOLS}
-    if not path.exists():
+    try:
+        old = msgspec.json.decode(path.read_bytes(), type=Ledger)
+    except (FileNotFoundError, msgspec.ValidationError):  # none yet, or of another form
         return Ledger(now)
-    old = msgspec.json.decode(path.read_bytes(), type=Ledger)
     same = {protocol for protocol, sources in now.items() if old.sources.get(protocol) == sources}
     return Ledger(
         now,

@@ -144,4 +144,5 @@ class DomainProtocol(AcknowledgedProtocol):
         """This process is out of g. Pages drop what they keep of it, too."""
         for table in (self.stability, self.safe, self.asked, self.early):
             table.pop(g, None)
+        self.member_of.discard(g)
         self.deferred = deque(m for m in self.deferred if m.group != g)

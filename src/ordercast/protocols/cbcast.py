@@ -114,7 +114,6 @@ class Cbcast(DomainProtocol):
 
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
-        self.member_of.discard(g)
         self.news.pop(g, None)
         self.received.pop(g, None)  # VV[g] stays until the cut: it is of a group of others now
         waiting, self.held = self.held, HoldBackQueue(self.options.max_held)

@@ -100,7 +100,6 @@ class GlobalFifo(DomainProtocol):
 
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
-        self.member_of.discard(g)
         for table in (self.R, self.news, self.received):
             table.pop(g, None)
         for news in self.news.values():
