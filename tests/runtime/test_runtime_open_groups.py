@@ -188,6 +188,81 @@ async def test_a_guest_that_dies_holds_nobody_up(ordercast_cluster, protocol: st
         await guest.aclose()
 
 
+async def test_stats_tell_of_guests_on_both_sides(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, protocol="fifo") as cluster, outsider(cluster) as guest:
+        receipt = await guest.send_to(GROUP, b"a")
+        await take(cluster.nodes[0], 1)
+        await receipt.stable()
+        own = guest.stats()["guest_of"][GROUP]
+        assert (own["frames_sent"], own["frames_stable"], own["window_used"]) == (1, 1, 0)
+        there = cluster.nodes[0].stats()["groups"][GROUP]
+        assert (there["members"], there["guests"]) == (["p1"], ["guest"])
+        assert there["inbox_limit"] == 2 * (there["window_bytes"] + there["reply_reserve"])
+        await guest.stop_sending_to(GROUP)
+        assert guest.stats()["guest_of"] == {}
+
+
+async def test_a_first_message_that_is_cancelled_leaves_nothing_behind(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, protocol="fifo") as cluster, outsider(cluster) as guest:
+        sending = asyncio.ensure_future(guest.send_to(GROUP, b"never"))
+        await asyncio.sleep(0)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await guest.send_to(GROUP, b"a")
+        assert await take(cluster.nodes[0], 1) == [("guest", b"a")]
+
+
+async def test_a_node_that_is_closed_while_it_enters_a_group_leaves_in_order(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, protocol="fifo") as cluster:
+        async with outsider(cluster) as guest:
+            sending = asyncio.ensure_future(guest.send_to(GROUP, b"a"))
+            await asyncio.sleep(0)
+        with pytest.raises(oc.OrdercastError):
+            await (await sending).stable()
+        late = await cluster.nodes[0].join("late", protocol="fifo", scope="group")
+        assert late.members == ("p1",)
+
+
+@pytest.mark.parametrize("protocol", ["fifo", "sequencer_pb"])
+async def test_when_the_leader_dies_a_guest_is_told(ordercast_cluster, protocol: str) -> None:
+    async with ordercast_cluster(1, protocol=protocol) as cluster, outsider(cluster) as guest:
+        await guest.send_to(GROUP, b"a")
+        await cluster.kill_leader()
+        with pytest.raises(oc.SequencerLost):
+            async for _ in guest:
+                pass
+        with pytest.raises(oc.SequencerLost):
+            await guest.send_to(GROUP, b"b")
+
+
+async def test_a_guest_that_is_not_let_in_in_time_is_told_and_may_try_again(
+    ordercast_cluster,
+) -> None:
+    """A member that does not answer holds the view change up."""
+    async with (
+        ordercast_cluster(2, protocol="fifo") as cluster,
+        outsider(cluster, join_timeout=0.3) as guest,
+    ):
+        stuck = cluster.nodes[1]._site.engine
+        step, stuck.step = stuck.step, lambda events: None
+        for _ in range(2):
+            with pytest.raises(oc.JoinTimeout, match="not let in as a guest"):
+                await guest.send_to(GROUP, b"x")
+        stuck.step = step
+        await cluster.kill(1)
+        deadline = asyncio.get_running_loop().time() + 10
+        while True:
+            try:
+                await guest.send_to(GROUP, b"a")
+                break
+            except oc.JoinTimeout:
+                assert asyncio.get_running_loop().time() < deadline
+        assert await take(cluster.nodes[0], 1) == [("guest", b"a")]
+
+
 # -- refusals -------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ class Stays:
         self._check_scope(name, declaration, scope)
         self._entering[name] = declaration.order
         try:
-            await self.visits.leave(name)
+            await self._end_visit(name)
             entry = await self._site.role.enter(name, declaration.order, protocol)
             if entry.protocol not in PROTOCOLS:
                 raise UsageError(
@@ -46,6 +46,16 @@ class Stays:
             return await self._begin(entry, scope)
         finally:
             del self._entering[name]
+
+    async def _end_visit(self, name: str) -> None:
+        """What this node sent as a guest comes before what it will send as a member."""
+        timeout = self._site.options.join_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await self.visits.leave(name)
+        except TimeoutError:
+            reason = {name: "what this node sent as a guest has no place yet"}
+            raise JoinTimeout(reason, timeout) from None
 
     async def sender(self, name: str) -> Sending:
         """What sends to that group: this node's membership, or a visit, begun if need be."""

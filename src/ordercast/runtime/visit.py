@@ -66,20 +66,26 @@ class Visits:
             task.exception()  # nobody need be waiting
 
     async def _enter(self, name: str) -> Visit:
-        if name in self._leaving:
-            await asyncio.shield(self._leaving[name])
+        timeout = self._site.options.join_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                if name in self._leaving:
+                    await asyncio.shield(self._leaving[name])
+                return await self._enter_anew(name)
+        except TimeoutError:
+            reason = {name: "this node was not let in as a guest; a member may be stuck"}
+            raise JoinTimeout(reason, timeout) from None
+
+    async def _enter_anew(self, name: str) -> Visit:
         site = self._site
         entry = await site.role.visit(name)
         visit = site.open_visit(entry)
         site.role.prepared_to_visit(entry.gid)
-        timeout = site.options.join_timeout
         try:
-            async with asyncio.timeout(timeout):
-                await asyncio.shield(visit.installed)
-        except TimeoutError:
+            await asyncio.shield(visit.installed)
+        except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
             self._begin_to_leave(visit)
-            reason = {name: "the view that lets this node in did not come; a member may be stuck"}
-            raise JoinTimeout(reason, timeout) from None
+            raise
         return visit
 
     async def leave(self, name: str) -> None:
