@@ -298,8 +298,12 @@ def _open_groups(rng: Random, members: int, **fields: Any) -> tuple[GroupConfig,
 
 def _open_at_rest(rng: Random) -> Fields:
     groups = _open_groups(rng, MOST)
+    return {"members": MOST, "groups": groups, **_perhaps_slow(rng)}
+
+
+def _perhaps_slow(rng: Random) -> Fields:
     slow = {"consume_ms": rng.uniform(1, 20), "window": rng.randint(1, 4)}
-    return {"members": MOST, "groups": groups, **rng.choice((slow, {}))}
+    return rng.choice((slow, {}))
 
 
 def _open_led(rng: Random) -> Fields:
@@ -328,6 +332,7 @@ def _open_led(rng: Random) -> Fields:
             senders=tuple(p for p in range(MOST) if p != quiet), reply=0.8, depth=4
         ),
         "detect_ms": rng.uniform(1, 50),
+        **_perhaps_slow(rng),
     }
 
 
