@@ -93,6 +93,6 @@ async def test_a_group_scoped_protocol_keeps_its_order_in_each_group_but_not_acr
     async with ordercast_cluster(1, trace=tmp_path) as cluster:
         (node,) = cluster.nodes
         await node.join("left", order="causal", protocol="vector")
-        with pytest.raises(oc.ScopeError, match="'left'.*'vector'.*scope='group'"):
+        with pytest.raises(oc.ScopeError, match=r"'left'.*'vector'.*scope='group'"):
             await node.join("right", order="causal", protocol="vector")
         await node.join("right", order="causal", protocol="cbcast")  # another domain
