@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from machines import Bench, G
-from ordercast.core.events import View
-from ordercast.core.sequenced import Accept, Accepted
+import pytest
+
+from machines import Bench, G, bench
+from ordercast.core.events import Change, Receive, View
+from ordercast.core.sequenced import Accept, Accepted, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 
@@ -71,3 +73,86 @@ def test_sequencer_bb_D8_a_body_from_a_guest_that_a_member_does_not_know_is_fetc
     b.say(9, "m")
     b.settle()
     assert b.texts(1) == b.texts(2) == ["m"]
+
+
+both = pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
+Protocol = type[SequencerPB | SequencerBB]
+
+
+@both
+def test_a_guest_that_asks_for_messages_gets_none(protocol: Protocol) -> None:
+    b = group(protocol)
+    b.say(2, "secret")
+    b.carry()
+    b.step(1, Receive(9, G, 1, Fetch(1, 1)))
+    assert not b.find(dst=9)
+
+
+@both
+def test_what_a_guest_sent_becomes_stable_though_it_is_a_member_now_and_silent(
+    protocol: Protocol,
+) -> None:
+    b = group(protocol)
+    b.say(9, "a")
+    b.bring(9)
+    b.step(1, Change(G, joined=(9,)))
+    b.settle()
+    assert b.story(9) == ["129"]
+    assert b.stable[9] == 1
+
+
+@both
+def test_a_late_frame_of_a_former_visit_gets_no_number(protocol: Protocol) -> None:
+    b = bench(protocol, 1, 2)
+    b.machines[9] = protocol(9)
+    b.log[9], b.timers[9] = [], {}
+    b.step(1, Change(G, guests=(9,)))
+    b.carry()
+    b.say(9, "late")
+    late = list(b.flight)
+    b.flight.clear()
+    b.step(1, Change(G, left=(9,)))
+    b.carry()
+    b.machines[9], b.timers[9] = protocol(9), {}
+    b.step(1, Change(G, guests=(9,)))
+    b.carry()
+    b.repeat(*late)
+    b.say(9, "new")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["new"]
+
+
+@both
+def test_the_next_sequencer_knows_where_a_guest_stands_that_came_back(protocol: Protocol) -> None:
+    b = bench(protocol, 1, 2, 3)
+    b.machines[9] = protocol(9)
+    b.log[9], b.timers[9] = [], {}
+    b.step(1, Change(G, guests=(9,)))
+    b.settle()
+    b.say(9, "a")
+    b.settle()
+    b.step(1, Change(G, left=(9,)))
+    b.settle()
+    b.machines[9], b.timers[9] = protocol(9), {}
+    b.step(1, Change(G, guests=(9,)))
+    b.settle()
+    b.crash(1)
+    for p in (2, 3, 9):
+        b.step(p, View(G, 2, (2, 3), 2, era=2, guests=(9,)))
+    b.say(9, "b")
+    b.settle()
+    assert b.texts(2) == b.texts(3) == ["a", "b"]
+
+
+def test_a_guest_that_missed_the_word_that_all_have_it_asks_again() -> None:
+    b = group(SequencerPB)
+    b.say(9, "a")
+    b.bring(9)
+    b.bring(1, 9, Accepted(1, 0))
+    b.bring(1, 2)
+    b.ring(1, "ack")
+    b.ring(2, "ack")
+    b.bring(2, 1)
+    b.lose(1, 9, Accepted(1, 1))
+    b.settle()
+    assert b.stable[9] == 1

@@ -309,9 +309,7 @@ class SequencedMember(OrderingProtocol):
         elif name == "ack":
             if self.taken > self.acked:
                 self.acknowledge(g)
-        elif self.kept or (
-            self.numbered and self.requests
-        ):  # "repeat": the word that calls it stable may be lost
+        elif self.kept or (self.numbered and self.requests):  # "repeat": a word may be lost
             self.acknowledge(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
