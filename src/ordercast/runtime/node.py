@@ -209,7 +209,8 @@ class Node:
         `UsageError` if there is no such group, or if its protocol is for members only.
         """
         self._check_running()
-        return await (await self._stays.sender(group)).multicast(body)
+        sending = self._stays.visits.open.get(group) or await self._stays.sender(group)
+        return await sending.multicast(body)
 
     async def stop_sending_to(self, group: str) -> None:
         """Be no guest of the group any more. What was sent before still reaches its members."""

@@ -37,20 +37,14 @@ class Visits:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self.open: dict[str, Visit] = {}  # begun, and not being ended
         self._entering: dict[str, asyncio.Task[Visit]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
 
     async def begun(self, name: str) -> Visit:
         """The visit to that group, begun if need be."""
-        visit = self._visit(name)
+        visit = self.open.get(name)
         return await asyncio.shield(self._begin(name)) if visit is None else visit
-
-    def _visit(self, name: str) -> Visit | None:
-        """The visit that has begun and not ended."""
-        for visit in self._site.visits.values():
-            if visit.group.name == name and visit.closed is None and visit.installed.done():
-                return visit
-        return None
 
     def _begin(self, name: str) -> asyncio.Task[Visit]:
         """All who send at once wait for the same beginning."""
@@ -86,13 +80,14 @@ class Visits:
         except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
             self._begin_to_leave(visit)
             raise
+        self.open[name] = visit
         return visit
 
     async def leave(self, name: str) -> None:
         """Let what was sent be ordered, then be no guest any more. Nothing to do if it is none."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
-        visit = self._visit(name)
+        visit = self.open.get(name)
         if visit is not None:
             self._begin_to_leave(visit)
         if name in self._leaving:
@@ -107,6 +102,7 @@ class Visits:
         visit.outbox.seal()
         visit.close_for_senders()
         name = visit.group.name
+        self.open.pop(name, None)
         task = self._leaving[name] = asyncio.ensure_future(self._leave(visit))
         task.add_done_callback(lambda done: self._left(name, done))
 
