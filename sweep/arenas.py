@@ -149,7 +149,9 @@ def _as_bytes(protocol: Protocol, rng: Random) -> Fields:
 
 
 def _overlapping(_: Protocol, rng: Random) -> Fields:
-    return {**rng.choice(NETWORKS), **_shape(rng)}
+    delay = Uniform(500, rng.choice((3000, 30_000)))
+    talk = Workload(reply=0.8, depth=4, burst=rng.randint(1, 3))
+    return {**rng.choice(NETWORKS), **_shape(rng), "delay": delay, "workload": talk}
 
 
 def _shape(rng: Random, **fields: Any) -> Fields:
@@ -161,7 +163,8 @@ def _shape(rng: Random, **fields: Any) -> Fields:
         GroupConfig(members=tuple(sorted(rng.sample(range(members), rng.randint(2, 4)))))
         for _ in range(rng.randint(2, 4))
     )
-    groups = rng.choice((pair, ring, ring[:-1], anyhow))
+    tight = overlapping_groups(members, rng.randint(3, members), 3)  # many share many
+    groups = rng.choice((pair, ring, ring[:-1], tight, anyhow))
     groups = tuple(msgspec.structs.replace(group, **fields) for group in groups)
     return {"members": members, "groups": groups}
 

@@ -96,7 +96,7 @@ class StartsAtTheFirstNumberSeen(SequencerPB):
 
     def _keep_if_early(self, packet: Receive) -> None:
         header = packet.header
-        seen = [p.header.N for p in self.early.get(packet.group, ()) if type(p.header) is Accept]
+        seen = [p.header.N for p in self.early if type(p.header) is Accept]
         if isinstance(header, ViewEntry) and packet.group not in self.views and seen:
             header = msgspec.structs.replace(header, N=seen[0] - 1)
             packet = msgspec.structs.replace(packet, header=header)

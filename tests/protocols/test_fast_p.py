@@ -191,7 +191,7 @@ def test_fast_p_D4_what_may_depend_on_a_lost_message_of_another_dead_member_is_l
     assert bench.texts(3) == bench.texts(4) == []
 
 
-def test_fast_p_D5_what_overtook_a_view_is_taken_in_the_order_of_the_link() -> None:
+def test_what_overtook_the_views_of_several_groups_is_taken_in_the_order_of_the_link() -> None:
     machine = FastP(2, AT_ONCE)
     views = tuple(View(g, 1, (1, 2), 1) for g in (X, Y))
     machine.step([*views])

@@ -91,7 +91,9 @@ class AcknowledgedProtocol(OrderingProtocol):
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         """The application took these; now they count as delivered here."""
-        record = self.stability[g]
+        record = self.stability.get(g)
+        if record is None or self.me not in record.kept:  # its last view has made all of it stable
+            return
         for _ in range(frames):
             q, n = record.handed.popleft()
             if q != NOBODY:

@@ -142,7 +142,8 @@ class DomainProtocol(AcknowledgedProtocol):
 
     def forget_group(self, g: GroupId) -> None:
         """This process is out of g. Pages drop what they keep of it, too."""
-        for table in (self.stability, self.safe, self.asked, self.early):
+        for table in (self.stability, self.safe, self.asked):
             table.pop(g, None)
+        self.early = [packet for packet in self.early if packet.group != g]
         self.member_of.discard(g)
         self.deferred = deque(m for m in self.deferred if m.group != g)

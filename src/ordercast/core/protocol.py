@@ -12,7 +12,7 @@ a node that share its order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
@@ -86,7 +86,7 @@ class OrderingProtocol(PlainState, ABC):
         self.views: dict[GroupId, View] = {}  # the view in force, per group
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
         self.member_of: set[GroupId] = set()  # groups whose messages are delivered here
-        self.early: dict[GroupId, list[Receive]] = {}  # packets of an era not begun here
+        self.early: list[Receive] = []  # packets of eras not begun here, as they came
         self.left_in: dict[GroupId, tuple[int, int]] = {}  # (era, start) that ended a former stay
         self.admitted_by: ProcessId | None = None  # the leader a joiner believes; None: anybody
         self.out = Output()
@@ -152,19 +152,18 @@ class OrderingProtocol(PlainState, ABC):
         if packet.group in self.views and packet.era < self.views[packet.group].era:
             self.note("drop", packet.group, packet.src, 0, "older era")
             return
-        waiting = self.early.setdefault(packet.group, [])
-        if len(waiting) >= self.options.max_held:
+        if len(self.early) >= self.options.max_held:
             reason = f"more than {self.options.max_held} packets of a view not installed here"
             self.out.faults.append((packet.src, reason))
         else:
-            waiting.append(packet)
+            self.early.append(packet)
 
     # -- views ----------------------------------------------------------------------------------
 
     def install(self, view: View) -> None:
         """A view begins. Take what came too early for it."""
         self.put_in_force(view)
-        self.take_early(view.group)
+        self.take_early((view.group,))
 
     def cut(self, cut: Cut) -> None:
         """The eras of all these groups end, and new ones begin, before any packet is looked at."""
@@ -172,8 +171,7 @@ class OrderingProtocol(PlainState, ABC):
             self.on_flush(flush.group, flush.union)
         for view in cut.views:
             self.put_in_force(view)
-        for view in cut.views:
-            self.take_early(view.group)
+        self.take_early([view.group for view in cut.views])
 
     def put_in_force(self, view: View) -> None:
         """Remember the view, tell the application, start the numbers."""
@@ -192,10 +190,15 @@ class OrderingProtocol(PlainState, ABC):
             self.out.guest.append((view.group, not was_guest))
         self.on_view(view)
 
-    def take_early(self, g: GroupId) -> None:
-        """The packets that overtook the view."""
-        for packet in self.early.pop(g, ()):
-            self.receive(packet)
+    def take_early(self, groups: Collection[GroupId]) -> None:
+        """The packets that overtook the views: of all these groups in the order they came."""
+        if self.early:
+            packets, self.early = self.early, []
+            for packet in packets:
+                if packet.group in groups:
+                    self.receive(packet)
+                else:
+                    self.early.append(packet)
 
     def forget_group(self, g: GroupId) -> None:
         """The group was closed here, and this machine goes on serving others."""

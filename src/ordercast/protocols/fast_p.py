@@ -32,8 +32,6 @@ Departures from the source
   D4  The paper assumes that nobody fails or joins. A cut delivers what is left by number; the
       vector begins again, so nobody waits for the dead. Frames of two that died at once may be
       lost as in `core/vouching`.                                              (test_fast_p_D4_...)
-  D5  Packets that overtook a view of several groups are taken in the order of their numbers, not
-      group by group: otherwise the order of a link is lost.                   (test_fast_p_D5_...)
 """
 
 from __future__ import annotations
@@ -46,10 +44,10 @@ import msgspec
 
 from ordercast.core.changes import ChangingVector
 from ordercast.core.declaration import Declaration
-from ordercast.core.events import Kept, Receive, View
+from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.silence import CLOSED, Null
+from ordercast.core.silence import CLOSED
 from ordercast.core.vouching import VOUCHED, VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.errors import PeerError
@@ -250,16 +248,3 @@ class FastP(VouchingProtocol):
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
         self.GLDV.forget_group(g)
-
-    def take_early(self, g: GroupId) -> None:
-        ready = [h for h in self.early if h in self.views]
-        packets = [packet for h in ready for packet in self.early.pop(h)]
-        for packet in sorted(packets, key=rank):  # D5
-            self.receive(packet)
-
-
-def rank(packet: Receive) -> tuple[int, bool]:
-    """Where a packet stood on its link: by number, and a NULL after the message it repeats."""
-    if isinstance(packet.header, FastPData | Null):
-        return packet.header.b, isinstance(packet.header, Null)
-    return 0, False

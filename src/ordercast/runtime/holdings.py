@@ -11,7 +11,7 @@ def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
     """Frames of g held back, kept until they are stable, and in the sequencer's history."""
     protocol = stack.protocols[g]
     held, kept = protocol.holdings(g)
-    held += len(protocol.early.get(g, ())) + _queued(stack, g)
+    held += sum(1 for packet in protocol.early if packet.group == g) + _queued(stack, g)
     history = 0
     if isinstance(protocol, SequencedProtocol) and protocol.book is not None:
         held += sum(map(len, protocol.book.ahead.values()))

@@ -168,8 +168,8 @@ class Stack(PlainState):
         for g, protocol in self.protocols.items():
             view = protocol.views.get(g)
             following = (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
-            for packet in protocol.early.get(g, ()):
-                if packet.payload:
+            for packet in protocol.early:
+                if packet.group == g and packet.payload:
                     yield Waiting(g, _origin(packet), 0, following, packet.payload)
             membership = self.memberships.get(g)
             for said in () if membership is None else membership.queued:
