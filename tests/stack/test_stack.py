@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from machines import Bench, G, led, stacks
 from ordercast.core.declaration import STRENGTH, Network
-from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
+from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, Timer, View
 from ordercast.core.numbering import ViewEntry
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
@@ -287,6 +287,20 @@ def test_leave_and_rejoin_with_packets_of_the_former_stay_still_under_way(
     assert b.story(1) == b.story(2) == ["123", "a", "12", "123", "b"]
     assert not b.faults
     assert b.stable[3] == 1  # of this stay
+
+
+@every_protocol
+def test_what_is_taken_after_the_last_view_and_before_the_group_is_closed_does_no_harm(
+    protocol: type[OrderingProtocol],
+) -> None:
+    b = led(protocol, 1, 2, 3, leader=1, options=Options(driver_consumes=True))
+    b.say(1, "a", "b")
+    b.go_on(rounds=5)
+    b.step(1, Change(G, left=(2,)))
+    b.go_on(rounds=5)
+    assert b.story(2) == ["123", "a", "b", "13"]
+    b.step(2, Consumed(G, 1), Consumed(G, 1))
+    assert not b.faults
 
 
 # -- the door -------------------------------------------------------------------------------------
