@@ -229,6 +229,11 @@ class OrderingProtocol(PlainState, ABC):
         """Two survivors report the same frame with different stamps: the one that counts."""
         return one
 
+    @staticmethod
+    def attested(frame: Kept, dead: Collection[ProcessId]) -> Kept:
+        """At the leader: a frame of the union, once all members but the dead have reported."""
+        return frame
+
     def still_expects(self, p: ProcessId) -> bool:
         """Is a packet from outside the view welcome? Its sender left, or was excluded."""
         return False

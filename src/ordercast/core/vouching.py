@@ -8,12 +8,16 @@ or delivered it had everything before it. A frame without that word is delivered
 member that is gone can have sent something below it that we have not heard of. With one member gone
 there is no other, and nothing is lost that somebody holds.
 
+One that leaves is gone, too, for those who see only the views. But it has reported all that it
+sent. The leader knows who is dead: if that is the sender alone, the leader gives its word.
+
     stamp = (b, vouched, what else the page needs)
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 
 import msgspec
 
@@ -24,6 +28,12 @@ from ordercast.core.silence import SpeakingProtocol
 VOUCHED = 1
 
 
+def vouched(frame: Kept) -> Kept:
+    """The frame with the word of a survivor."""
+    b, _, *more = frame.stamp
+    return msgspec.structs.replace(frame, stamp=(b, VOUCHED, *more))
+
+
 class VouchingProtocol(SpeakingProtocol):
     """A protocol whose stamps begin with the block number and whether a survivor vouches."""
 
@@ -32,12 +42,15 @@ class VouchingProtocol(SpeakingProtocol):
         """The highest number of p that can have caused this frame."""
 
     def hand_over(self, g: GroupId, frame: Kept) -> None:
-        b, _, *more = frame.stamp
-        super().hand_over(g, msgspec.structs.replace(frame, stamp=(b, VOUCHED, *more)))
+        super().hand_over(g, vouched(frame))
 
     @staticmethod
     def better(one: Kept, other: Kept) -> Kept:
         return max(one, other)
+
+    @staticmethod
+    def attested(frame: Kept, dead: Collection[ProcessId]) -> Kept:
+        return vouched(frame) if all(p == frame.origin for p in dead) else frame
 
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         return (

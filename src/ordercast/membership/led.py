@@ -141,6 +141,8 @@ class LedMembership(PlainState):
         for frames in self.reported.values():
             for key, kept in frames.items():
                 union[key] = self.protocol.better(union[key], kept) if key in union else kept
+        dead = {g: plan.dead for g, plan in self.plans.items()}
+        union = {key: self.protocol.attested(kept, dead[key[0]]) for key, kept in union.items()}
         for (g, _, _), kept in union.items():
             header = Unstable(self.attempt, kept.origin, kept.n, kept.stamp)
             self._tell(out, self._takers_of(g), g, header, kept.payload)

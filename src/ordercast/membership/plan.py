@@ -37,6 +37,11 @@ class Plan(PlainState):
         """Those of the view in force who take part in its end: they report."""
         return tuple(p for p in self.audience if p in self.view.senders)
 
+    @property
+    def dead(self) -> tuple[ProcessId, ...]:
+        """Those of the view in force who do not."""
+        return tuple(p for p in self.view.senders if p not in self.audience)
+
     def next_view(self) -> NextView:
         """A new era; a new number only if the members differ."""
         changed = self.members != self.view.members
