@@ -33,6 +33,12 @@ def texts(out: Output) -> list[bytes]:
     return [d[4] for d in out.deliveries if not isinstance(d, View)]
 
 
+@pytest.mark.parametrize("value", [-1, 2])
+def test_a_resilience_other_than_0_and_1_is_refused_with_the_reason(value: int) -> None:
+    with pytest.raises(ValueError, match=f"resilience={value} must be 0 or 1.*one more process"):
+        Options(resilience=value)
+
+
 def test_the_handlers_of_a_page_and_of_what_it_is_built_on_make_its_table() -> None:
     class Page(Basic):
         @on(Word)

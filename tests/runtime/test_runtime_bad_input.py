@@ -341,6 +341,29 @@ def test_a_limit_that_is_no_number_is_refused(value: object) -> None:
         oc.Node("alice", bootstrap=True, max_message=value)
 
 
+@pytest.mark.parametrize("value", [-1, 2])
+def test_a_resilience_other_than_0_and_1_is_refused_with_the_reason(value: int) -> None:
+    with pytest.raises(ValueError, match=f"resilience={value} must be 0 or 1.*one more process"):
+        oc.Node("alice", bootstrap=True, resilience=value)
+
+
+@pytest.mark.parametrize("value", [True, None, "1", 1.0])
+def test_a_resilience_that_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="resilience is a number"):
+        oc.Node("alice", bootstrap=True, resilience=value)
+
+
+def test_a_silence_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(ValueError, match="silence_ms=0 must be positive"):
+        oc.Node("alice", bootstrap=True, silence_ms=0)
+
+
+async def test_resilience_and_silence_reach_the_protocols() -> None:
+    async with oc.Node("alice", bootstrap=True, resilience=0, silence_ms=7) as node:
+        options = node._site.engine.stack.options
+        assert (options.resilience, options.silence_ms) == (0, 7)
+
+
 def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(TypeError, match="'windowbytes'; did you mean 'window_bytes'"):
         oc.Node("alice", bootstrap=True, windowbytes=1)

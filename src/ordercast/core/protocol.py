@@ -53,6 +53,13 @@ class Options(msgspec.Struct, frozen=True):
     resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
     silence_ms: int = 20  # a member that owes the others a word speaks after this
 
+    def __post_init__(self) -> None:
+        if self.resilience not in (0, 1):
+            raise ValueError(
+                f"resilience={self.resilience} must be 0 or 1: before a process sends to another "
+                "group, one more process holds its frames (1), or none needs to (0)"
+            )
+
 
 def on(header: type[msgspec.Struct]) -> Callable[[F], F]:
     """Mark a method as the handler of packets with this header."""

@@ -47,6 +47,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     status_ms: int = 2  # marks are told after this when nothing carries them
     retry_ms: int = 5000  # a request is repeated after this; TCP loses nothing by itself
     gap_ms: int = 100  # what a joiner could not be sent by its author is fetched after this
+    silence_ms: int = 20  # a member that owes the others a word speaks after this
+    resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
     fetch_batch: int = 256  # frames asked for in one request
     codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
@@ -63,11 +65,14 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             if name not in ("codec", "transport"):
                 _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
+                if name != "resilience":
+                    _check_positive(name, getattr(self, name))
         if self.codec not in (None, *CODECS):
             raise ValueError(
                 f"codec={self.codec!r} is unknown; use {', '.join(map(repr, CODECS))} or None"
             )
         self._check_rules()
+        self.for_stack()  # what the protocols refuse is refused here
 
     def _check_rules(self) -> None:
         largest = self.max_message + FRAME_COST + MESSAGE_COST
@@ -99,6 +104,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             status_ms=self.status_ms,
             retry_ms=self.retry_ms,
             gap_ms=self.gap_ms,
+            silence_ms=self.silence_ms,
+            resilience=self.resilience,
             max_held=self.max_held,
             fetch_batch=self.fetch_batch,
             driver_consumes=True,
@@ -125,5 +132,8 @@ def _check_number(name: str, value: object, annotation: str) -> None:
     wanted = (int, float) if annotation == "float" else int
     if isinstance(value, bool) or not isinstance(value, wanted):
         raise TypeError(f"{name} is a number, not {value!r}")
+
+
+def _check_positive(name: str, value: float) -> None:
     if not value > 0:  # also refuses nan
         raise ValueError(f"{name}={value} must be positive")
