@@ -102,6 +102,31 @@ def throw(data: bytes, site: Site) -> None:
         sock.sendto(data, site.address)
 
 
+class Refusing(socket.socket):
+    """The system has an error to tell before what has come."""
+
+    errors = 1
+
+    def recv(self, *args: Any) -> bytes:
+        if self.errors:
+            self.errors -= 1
+            raise ConnectionRefusedError
+        return super().recv(*args)
+
+
+def test_an_error_of_the_system_is_counted_and_is_not_taken_for_an_empty_socket(run: Run) -> None:
+    async def body() -> None:
+        with sites(Udp()) as (a,), Refusing(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.setblocking(False)
+            receiver = a.endpoint._receiver
+            assert receiver.drain(sock, 0.0) is False
+            assert a.stat("receive_errors") == 1
+            assert receiver.drain(sock, 0.0) is True
+            assert a.stat("receive_errors") == 1
+
+    run(body())
+
+
 def test_small_packets_of_one_turn_share_a_datagram(run: Run) -> None:
     async def body() -> None:
         with sites(Udp(), Udp()) as (a, b):

@@ -90,6 +90,7 @@ class DatagramCounters:
         "datagrams_out",
         "datagrams_refused",
         "not_for_us",
+        "receive_errors",
         "repeats_spared",
         "sends_delayed",
     )
@@ -103,6 +104,7 @@ class DatagramCounters:
         self.datagrams_late = 0  # of a node that is gone
         self.not_for_us = 0  # heard in the multicast group, for others
         self.datagrams_lost_here = 0  # the queue was full, or the system refused to send
+        self.receive_errors = 0  # the system refused to hand over what came
         self.sends_delayed = 0  # the system's buffer was full
         self.repeats_spared = 0  # packets sent again before they had left
 

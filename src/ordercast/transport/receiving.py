@@ -64,9 +64,12 @@ class Receiver:
         for _ in range(DRAIN):
             try:
                 data = sock.recv(LARGEST)
-            except OSError:  # nothing more, or news of a datagram that reached nobody
+            except BlockingIOError:
                 empty = True
                 break
+            except OSError:  # news of a datagram that reached nobody, or a socket that broke
+                self._counters.receive_errors += 1
+                break  # if more has come, the system says so again
             for taken in (data,) if self._injection is None else self._injection.arrive(data):
                 self._take(taken, arrived, now)
         for peer in self._peers.values():
