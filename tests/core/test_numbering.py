@@ -44,12 +44,14 @@ def test_a_repeat_gets_no_second_number_and_its_first_one_is_known() -> None:
     assert made.number_of[1, 1] == 1
 
 
-def test_more_frames_without_a_predecessor_than_the_limit_are_the_senders_fault() -> None:
-    made = book(1, limit=2)
-    enter(made, 1, 3)
+@pytest.mark.parametrize("far", [5, 2**60])
+def test_a_frame_further_ahead_than_the_limit_is_the_senders_fault(far: int) -> None:
+    made = book(1, limit=4)
     enter(made, 1, 4)
-    with pytest.raises(PeerError, match="more than 2 frames"):
-        enter(made, 1, 5)
+    with pytest.raises(PeerError, match=f"frame {far} lies more than max_held above 0"):
+        enter(made, 1, far)
+    assert made.ahead == {1: {4: b"4"}}
+    enter(made, 1, 3)
     assert enter(made, 1, 1) == [1]
     assert enter(made, 1, 2) == [2, 3, 4]
 

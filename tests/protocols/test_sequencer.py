@@ -623,6 +623,15 @@ def test_a_number_far_ahead_is_a_fault_and_harms_nothing(way: Way) -> None:
     assert machine(b, 2).fingerprint() == before
 
 
+def test_a_status_far_ahead_is_a_fault_and_what_is_missing_is_asked_for(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(max_held=5, fetch_batch=100))
+    b.step(2, Receive(1, G, 1, Status(2**60, 0, 0)))
+    assert b.faults == [(2, 1, f"number {2**60} lies more than max_held above 0")]
+    assert machine(b, 2).top == 5
+    b.ring(2, "gap")
+    assert [packet.header for packet in b.find(2, 1)] == [Fetch(1, 5)]
+
+
 def test_a_fetch_of_anything_is_answered_with_what_there_is(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3, options=PROMPT)
     b.say(1, "a", "b")
@@ -635,8 +644,10 @@ def test_a_fetch_of_anything_is_answered_with_what_there_is(way: Way) -> None:
     assert not b.faults
 
 
-def test_too_many_frames_without_their_predecessor_are_the_senders_fault(way: Way) -> None:
+def test_a_frame_far_ahead_of_its_predecessors_is_the_senders_fault(way: Way) -> None:
     b = bench(way.protocol, 1, 2, options=Options(max_held=2))
-    for n in (2, 3, 4):
+    for n in (2, 3, 2**60):
         b.step(1, Receive(2, G, 1, way.ask(n), b"m"))
-    assert [fault[:2] for fault in b.faults] == [(1, 2)]
+    far = [(1, 2, f"frame {n} lies more than max_held above 0") for n in (3, 2**60)]
+    assert b.faults == far
+    assert [waiting.n for waiting in machine(b, 1).held_back()] == [2]

@@ -88,6 +88,14 @@ def test_bb_a_repeated_order_or_body_delivers_nothing_twice() -> None:
     assert (bb(b, 3).bodies, bb(b, 3).bodiless) == ({}, {})
 
 
+def test_bb_an_order_far_ahead_is_a_fault_and_harms_nothing() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    before = bb(b, 3).fingerprint()
+    b.step(3, Receive(1, G, 1, Order(2**60, 2, 1, 0)))
+    assert len(b.faults) == 1
+    assert bb(b, 3).fingerprint() == before
+
+
 def test_bb_bodies_that_will_get_no_order_make_room() -> None:
     b = bench(SequencerBB, 1, 2, 3, options=Options(max_held=2))
     b.say(2, "a", "b")

@@ -57,7 +57,7 @@ class Numbering(PlainState):
         self.acks = SlowestMark(members, start)  # numbers consumed, per member
         self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
         self.leaving: dict[ProcessId, int] = {}  # leavers -> the number of their last view
-        self.limit = limit  # frames of one origin that may wait for a predecessor
+        self.limit = limit  # how far above the last one a frame of an origin may be
 
     @property
     def stable(self) -> int:
@@ -71,10 +71,10 @@ class Numbering(PlainState):
             return []
         ahead = self.ahead.get(origin)
         if n > last + 1:
+            if n > last + self.limit:
+                raise PeerError(f"frame {n} lies more than max_held above {last}")
             if ahead is None:
                 ahead = self.ahead[origin] = {}
-            if len(ahead) >= self.limit:
-                raise PeerError(f"more than {self.limit} frames without their predecessor")
             ahead[n] = m
             return []
         frames = [Numbered(origin, n, m)]

@@ -184,13 +184,17 @@ class SequencedMember(OrderingProtocol):
         if N == R + 1:
             self.deliver_in_turn(g, entry)
         elif N > R:
-            if R + self.options.max_held < N:
-                raise PeerError(f"number {N} lies more than max_held above {R}")
+            self.check_near(N)
             self.arrived[N] = entry
             if self.top < N or "gap" not in self.running:
                 self.learn(g, N, stable)
         if stable >= self.stable + PRUNE_EVERY or (self.own and self.own[0][0] <= stable):
             self.learn(g, N, stable)
+
+    def check_near(self, N: int) -> None:
+        """A sequencer that is further ahead than we may hold back breaks the rules."""
+        if self.delivers and N > self.R + self.options.max_held:
+            raise PeerError(f"number {N} lies more than max_held above {self.R}")
 
     def deliver_in_turn(self, g: GroupId, entry: Numbered | None) -> None:
         """wait until N = R + 1; TO-deliver(m); R := N. Then what has waited behind it."""
@@ -259,9 +263,10 @@ class SequencedMember(OrderingProtocol):
     @on(Status)
     def on_STATUS(self, src: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
         self._check_sequencer(src)
-        self.learn(g, status.N, status.stable)
+        self.learn(g, min(status.N, self.R + self.options.max_held), status.stable)
         if self.taken > status.R:  # our acknowledgement was lost, or waits for its timer
             self.acknowledge(g)
+        self.check_near(status.N)  # what is missing here is asked for all the same
 
     def _fetch_missing(self, g: GroupId) -> None:
         """FETCH(R+1..): what lies between the last number delivered and the next one here."""

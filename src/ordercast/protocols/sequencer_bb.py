@@ -118,6 +118,7 @@ class SequencerBB(SequencedProtocol):
     @on(Order)
     def on_ORDER(self, src: ProcessId, g: GroupId, order: Order, m: bytes) -> None:
         self._check_sequencer(src)
+        self.check_near(order.N)
         origin, n = order.origin, order.n
         body = self.requests.get(n) if origin == self.me else self.bodies.get((origin, n))
         if body is not None:
