@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ordercast.core.events import View
 from ordercast.core.output import Output
+from ordercast.core.sequenced import Accepted
 
 
 def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None:
@@ -15,7 +17,23 @@ def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None
     out.ordered.append((1, 1))
     out.faults.append((2, "x"))
     out.notes.append(("drop", 1, 2, 0, ""))
+    out.words[2, 1, 1, View] = 0
     columns = [getattr(out, name) for name in Output.__slots__]
     out.clear()
     assert all(len(column) == 1 for column in columns)
-    assert all(getattr(out, name) == [] for name in Output.__slots__)
+    assert not any(getattr(out, name) for name in Output.__slots__)
+
+
+def test_of_several_words_to_one_process_the_last_leaves_where_the_first_stood() -> None:
+    out = Output()
+    for p, stable in ((2, 0), (3, 0), (2, 1), (2, 2)):
+        out.send_word(p, 1, 1, Accepted(2, stable))
+    out.send_word(2, 1, 2, Accepted(2, 0))
+    assert out.transmits == [
+        ((2,), 1, 1, Accepted(2, 2), b""),
+        ((3,), 1, 1, Accepted(2, 0), b""),
+        ((2,), 1, 2, Accepted(2, 0), b""),  # another era
+    ]
+    out.clear()
+    out.send_word(2, 1, 1, Accepted(3, 3))
+    assert out.transmits == [((2,), 1, 1, Accepted(3, 3), b"")]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Receive, View
+from ordercast.core.numbering import ViewEntry
 from ordercast.core.sequenced import Accept, Accepted, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
@@ -39,6 +42,54 @@ def test_sequencer_pb_D7_a_repeat_of_a_guest_gets_the_marks_again() -> None:
     assert [packet.header for packet in b.find(dst=9)] == [Accepted(1, 0)] * 2
     b.settle()
     assert b.texts(2) == ["a"]
+
+
+def test_many_frames_of_a_guest_in_one_step_are_answered_with_one_word() -> None:
+    b = group(SequencerPB)
+    b.say(9, *map(str, range(64)))
+    packets = b.find(header=Request)
+    b.flight.clear()
+    b.step(1, *(packet.receive for packet in packets))
+    assert [packet.header for packet in b.find(dst=9)] == [Accepted(64, 0)]
+    b.settle()
+    assert b.texts(2) == [str(n) for n in range(64)]
+    assert b.stable[9] == 64
+
+
+def test_a_word_sent_before_a_view_does_not_tell_of_frames_after_it() -> None:
+    b = group(SequencerPB)
+    b.say(9, "a", "b")
+    one, two = b.find(header=Request)
+    b.flight.clear()
+    b.step(1, one.receive, Change(G, left=(2,)), two.receive)
+    told = [packet.header for packet in b.find(dst=9)]
+    assert [type(word) for word in told] == [Accepted, ViewEntry, Accepted]
+    assert (told[0], told[2].n) == (Accepted(1, 0), 2)
+
+
+class Counted(dict[int, bytes]):
+    """Counts how many keys were looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for key in super().__iter__():
+            self.looks += 1
+            yield key
+
+
+def test_a_guest_looks_only_at_the_frames_that_are_settled() -> None:
+    b = group(SequencerPB)
+    b.say(9, *map(str, range(100)))
+    guest = b.machines[9]
+    assert isinstance(guest, SequencerPB)
+    guest.requests = requests = Counted(guest.requests)
+    b.step(9, Receive(1, G, 1, Accepted(100, 3)))
+    assert sorted(requests) == list(range(4, 101))
+    requests.looks = 0
+    b.step(9, Receive(1, G, 1, Accepted(100, 5)))
+    assert requests.looks == 3
+    assert len(requests) == 95
 
 
 def test_sequencer_pb_D7_frames_of_a_guest_are_numbered_in_its_order() -> None:

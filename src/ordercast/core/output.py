@@ -26,6 +26,9 @@ Delivery = tuple[GroupId, ProcessId, int, int, bytes]
 TimerRequest = tuple[GroupId, str, int]
 """(group, name, delay in ms); replaces a running timer of that name, a negative delay cancels it"""
 
+Word = tuple[ProcessId, GroupId, int, type[msgspec.Struct]]
+"""(destination, group, era, kind of header): of several in one step only the last counts"""
+
 Note = tuple[str, GroupId, ProcessId, int, str]
 """(kind, group, sender, n, remark): hold, retransmit, nack, ... for traces at protocol level"""
 
@@ -35,6 +38,7 @@ class Output:
 
     __slots__ = (
         "deliveries", "faults", "guest", "notes", "ordered", "stable", "timers", "transmits",
+        "words",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -46,6 +50,17 @@ class Output:
         self.ordered: list[tuple[GroupId, int]] = []  # a guest's frames up to n have their place
         self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
         self.notes: list[Note] = []
+        self.words: dict[Word, int] = {}  # where in `transmits` each stands
+
+    def send_word(self, p: ProcessId, g: GroupId, era: int, header: msgspec.Struct) -> None:
+        """Tell p how things stand. A later word of the same kind, in the same step, replaces it."""
+        word = (p, g, era, type(header))
+        packet = ((p,), g, era, header, b"")
+        if word in self.words:
+            self.transmits[self.words[word]] = packet
+        else:
+            self.words[word] = len(self.transmits)
+            self.transmits.append(packet)
 
     def clear(self) -> None:
         """Forget the previous step."""
@@ -65,3 +80,5 @@ class Output:
             self.faults = []
         if self.notes:
             self.notes = []
+        if self.words:
+            self.words = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -132,7 +133,7 @@ class SequencedMember(OrderingProtocol):
         if n > self.numbered:
             self.numbered = n
             self.out.ordered.append((g, n - self.S_first))
-        settled = [k for k in self.requests if k <= stable]
+        settled = list(takewhile(stable.__ge__, self.requests))  # they stand in order
         for k in settled:
             del self.requests[k]
         if settled:
@@ -193,7 +194,7 @@ class SequencedMember(OrderingProtocol):
 
     def check_near(self, N: int) -> None:
         """A sequencer that is further ahead than we may hold back breaks the rules."""
-        if self.delivers and N > self.R + self.options.max_held:
+        if self.delivers and self.R + self.options.max_held < N:
             raise PeerError(f"number {N} lies more than max_held above {self.R}")
 
     def deliver_in_turn(self, g: GroupId, entry: Numbered | None) -> None:

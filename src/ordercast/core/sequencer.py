@@ -58,7 +58,7 @@ class SequencedProtocol(SequencedMember):
         if p == self.me:
             self.learn_as_guest(g, n, stable)
         else:
-            self.send(p, g, Accepted(n, stable))
+            self.out.send_word(p, g, self.views[g].era, Accepted(n, stable))
 
     def _enter(self, g: GroupId, entry: Numbered) -> None:
         book = self.book
@@ -75,6 +75,7 @@ class SequencedProtocol(SequencedMember):
 
     def _tell_view(self, g: GroupId, entry: ViewEntry) -> None:
         assert self.book is not None
+        self.out.words.clear()  # one sent before this view must not tell of what comes after it
         self.b_multicast(g, entry)
         for p, last_view in self.book.leaving.items():
             if last_view == entry.N and p != self.me:
