@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import ordercast as oc
+from ordercast.core.events import Multicast
 from ordercast.errors import OrdercastError
 from ordercast.membership.plan import Plan
 from ordercast.protocols.registry import PROTOCOLS
@@ -99,6 +100,31 @@ async def test_a_limit_of_frames_held_back_shows_how_near_it_is(ordercast_cluste
             await cluster.groups[0].multicast(b"x")
         while receiver.stats()["groups"]["main"]["frames_held"] < 3:
             await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("resilience", [0, 1])
+async def test_stats_count_what_waits_for_a_holder_of_the_frames_before(
+    ordercast_cluster, resilience: int
+) -> None:
+    async with ordercast_cluster(2, protocol="cbcast", resilience=resilience) as cluster:
+        others = [await node.join("other", order="causal") for node in cluster.nodes]
+        engine = cluster.nodes[1]._site.engine
+        engine.receive = lambda src, frames, on_control: None  # it holds nothing
+        await cluster.groups[0].multicast(b"first")
+        await others[0].multicast(b"second")
+        await asyncio.sleep(0)
+        groups = cluster.nodes[0].stats()["groups"]
+        assert groups["main"]["frames_unsent"] == 0
+        assert groups["other"]["frames_unsent"] == resilience
+        assert groups["other"]["frames_held"] == 0
+
+
+async def test_stats_count_what_is_said_while_a_view_changes(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, protocol="fifo") as cluster:
+        member = cluster.nodes[1]
+        [(g, membership)] = member._site.engine.stack.memberships.items()
+        membership.queued.append(Multicast(g, b"said meanwhile"))
+        assert member.stats()["groups"]["main"]["frames_unsent"] == 1
 
 
 async def test_receipts_that_nobody_waits_for_any_more_leave_nothing() -> None:

@@ -8,10 +8,10 @@ from ordercast.stack.stack import Stack
 
 
 def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
-    """Frames of g held back, kept until they are stable, and in the sequencer's history."""
+    """Frames of g held back, kept until stable, in the sequencer's history, and not sent yet."""
     protocol = stack.protocols[g]
     held, kept = protocol.holdings(g)
-    held += sum(1 for packet in protocol.early if packet.group == g) + _queued(stack, g)
+    held += sum(1 for packet in protocol.early if packet.group == g)
     history = 0
     if isinstance(protocol, SequencedProtocol) and protocol.book is not None:
         held += sum(map(len, protocol.book.ahead.values()))
@@ -21,10 +21,12 @@ def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
         "max_held": stack.options.max_held,
         "frames_kept": kept,
         "history": history,
+        "frames_unsent": unsent(stack, g),
     }
 
 
-def _queued(stack: Stack, g: GroupId) -> int:
-    """Said while a flush runs."""
+def unsent(stack: Stack, g: GroupId) -> int:
+    """Own frames said while a flush runs, or held up by the send rule: the window bounds them."""
     membership = stack.memberships.get(g)
-    return 0 if membership is None else sum(1 for m in membership.queued if m.group == g)
+    queued = () if membership is None else membership.queued
+    return sum(1 for said in (*queued, *stack.protocols[g].held_up()) if said.group == g)

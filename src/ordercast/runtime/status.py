@@ -10,7 +10,7 @@ import msgspec
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
-from ordercast.runtime.holdings import holdings_of
+from ordercast.runtime.holdings import holdings_of, unsent
 from ordercast.runtime.leader import Leader
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
     from ordercast.runtime.sending import Sending
     from ordercast.runtime.site import Site
+    from ordercast.runtime.visit import Visit
 
 
 def stats_of(site: Site) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def stats_of(site: Site) -> dict[str, Any]:
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in site.memberships.values()
         },
-        "guest_of": {v.group.name: _sending_stats(v) for v in site.visits.values()},
+        "guest_of": {v.group.name: _guest_stats(site, v) for v in site.visits.values()},
     }
     if site.peers.datagrams is not None:
         stats["datagrams"] = site.peers.datagrams.stats()
@@ -67,6 +68,11 @@ def _group_stats(site: Site, member: Membership) -> dict[str, Any]:
         "inbox_bytes": member.pending_bytes,
         "inbox_limit": (len(members) + len(guests)) * (window.size + window.reserve),
     }
+
+
+def _guest_stats(site: Site, visit: Visit) -> dict[str, Any]:
+    unsent_frames = unsent(site.engine.stack, visit.group.gid)
+    return _sending_stats(visit) | {"frames_unsent": unsent_frames}
 
 
 def _sending_stats(sending: Sending) -> dict[str, Any]:
