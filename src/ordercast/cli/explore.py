@@ -32,7 +32,13 @@ from ordercast.exploration import (
 from ordercast.exploration import (
     explore as explore_scenario,
 )
-from ordercast.exploration.scenario import Members, Script
+from ordercast.exploration.scenario import (
+    ROUNDS,
+    ROUNDS_AFTER,
+    ROUNDS_AFTER_CRASH,
+    Members,
+    Script,
+)
 
 SCRIPTS = ("free", "replies", "burst")
 
@@ -49,12 +55,15 @@ def explore(
     crash: bool = typer.Option(False, "--crash", help="One process may crash at any moment."),
     loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
     duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
-    rounds: int = typer.Option(4, help="Rounds of timers without progress that mean: blocked."),
+    rounds: int = typer.Option(
+        ROUNDS, help="Rounds of timers without progress that mean: blocked."
+    ),
     rounds_after_crash: int = typer.Option(
-        1, help="The same after a crash, where some may wait for good."
+        ROUNDS_AFTER_CRASH, help="The same after a crash, where some may wait for good."
     ),
     rounds_after: int = typer.Option(
-        1, help="Rounds of timers after everything was delivered; nothing may follow then."
+        ROUNDS_AFTER,
+        help="Rounds of timers after everything was delivered; nothing may follow then.",
     ),
     expect: list[str] = typer.Option(
         [], help="A property wanted beside those promised, also after a crash; may be repeated."

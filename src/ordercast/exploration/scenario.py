@@ -27,6 +27,10 @@ class Saying(msgspec.Struct, frozen=True):
 
 Script = tuple[Saying, ...]
 
+ROUNDS = 4
+ROUNDS_AFTER_CRASH = 1
+ROUNDS_AFTER = 1
+
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration small enough to try everything that can happen in it.
@@ -42,9 +46,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     losses: int = 0  # packets the network loses in all
     duplicates: int = 0  # packets that come twice, in all
     crash: bool = False  # one process, whichever, may crash at any moment
-    rounds: int = 4  # of timers that may bring no progress before we call it blocked
-    rounds_after_crash: int = 1  # ... and after a crash, where some wait for good
-    rounds_after: int = 4  # of timers after everything was delivered: nothing may follow
+    rounds: int = ROUNDS  # of timers that may bring no progress before we call it blocked
+    rounds_after_crash: int = ROUNDS_AFTER_CRASH  # ... and after a crash, where some wait for good
+    rounds_after: int = ROUNDS_AFTER  # of timers after everything was delivered: nothing may follow
     expect: tuple[str, ...] = ()  # properties wanted beside those promised, also after a crash
     options: Options = Options()
 

@@ -15,7 +15,14 @@ import msgspec
 
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.exploration.judging import Judge
-from ordercast.exploration.scenario import Members, Scenario, Script
+from ordercast.exploration.scenario import (
+    ROUNDS,
+    ROUNDS_AFTER,
+    ROUNDS_AFTER_CRASH,
+    Members,
+    Scenario,
+    Script,
+)
 from ordercast.exploration.space import Action, Space, State
 from ordercast.exploration.words import held_back, line, logged
 from ordercast.trace.schema import Violation
@@ -33,9 +40,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     losses: int = 0
     duplicates: int = 0
     crash: bool = False
-    rounds: int = 4
-    rounds_after_crash: int = 1
-    rounds_after: int = 4
+    rounds: int = ROUNDS
+    rounds_after_crash: int = ROUNDS_AFTER_CRASH
+    rounds_after: int = ROUNDS_AFTER
     expect: tuple[str, ...] = ()
     options: Options = Options()
     property: str

@@ -10,7 +10,7 @@ and the crash will strike.
 Timers fire only when no packet is under way and nobody has anything to say. They fire in rounds: in
 a round every timer that runs fires once, in any order, and what is set meanwhile waits for the next
 round. So no timer starves, whatever order is chosen. After `rounds` rounds in a row that brought
-no progress (one, after a crash), we say that nothing more will happen.
+no progress (`rounds_after_crash`, after a crash), we say that nothing more will happen.
 
 Once every living process has said and delivered everything, the logs are handed out to be judged
 and replaced by one mark (`close_logs`). What follows (acknowledgements, pruning) is explored once,
