@@ -4,8 +4,9 @@ Source      001 (Coulouris et al.), slide "Reliable Multicast over IP Multicast"
             the two titled "Total Ordering (4)", which gives its sequence numbers.
 Guarantees  integrity, validity, agreement; messages of one sender in the order of sending.
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
-Costs       one multicast per message, with one integer per sender and one more in its header; a
-            request and a copy for each loss; small STATUS multicasts while not all have all.
+Costs       one multicast per message (n - 1 packets; over IP multicast one datagram), with one
+            integer per sender and one more in its header; a request and a copy for each loss;
+            small STATUS multicasts while not all have all.
 
     R-multicast(g, m)            S := S + 1;  store m;  R-deliver(m);  multicast DATA(S, C, m)
     DATA(s, C, m) from q         if s > R[q]: store m;  top[q] := max(top[q], s)
@@ -76,7 +77,7 @@ class NakMulticast(AckVectorProtocol):
         scope="group",
         network="N0",
         header="n+1",
-        packets="1, +2 per loss",
+        packets="n-1, +2 per loss",
         exact=True,
         silence="STATUS of every member, until all have all",
         source="001, Reliable Multicast over IP Multicast",
