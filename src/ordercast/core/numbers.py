@@ -8,6 +8,8 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 
+MAX_COUNT = 2**53  # no honest counter comes this far
+
 
 class NumberSet(PlainState):
     """A set of numbers 1, 2, 3, ... that is nearly an interval: a mark, and what came early."""

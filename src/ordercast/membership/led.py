@@ -31,6 +31,7 @@ import msgspec
 
 from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import MAX_COUNT
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
@@ -179,6 +180,8 @@ class LedMembership(PlainState):
     def _on_report(self, out: Output, src: ProcessId, report: Report) -> None:
         if report.attempt != self.attempt or src not in self.expected:
             return
+        if report.mark > MAX_COUNT:
+            raise PeerError(f"a report says that its numbers have come to {report.mark}")
         announced, came = self.expected[src], len(self.reported[src])
         if report.frames < came or announced not in (None, report.frames):
             before = came if announced is None else announced
@@ -188,6 +191,8 @@ class LedMembership(PlainState):
         self._install_when_all_reported(out)
 
     def _on_reported(self, out: Output, src: ProcessId, g: GroupId, kept: Kept) -> None:
+        if g not in self.plans or src not in self.plans[g].survivors:
+            raise PeerError(f"a frame of group {g}, of which it has nothing to report")
         if not self.protocol.plausible(g, self.views[g].senders, kept):
             raise PeerError(f"frame {kept.n} of process {kept.origin} cannot be one of this view")
         frames, announced = self.reported[src], self.expected[src]
@@ -222,6 +227,8 @@ class LedMembership(PlainState):
             return
         if propose.attempt <= self.attempt or not eras:
             return
+        if any(self.me not in self.views[g].senders for g, _ in eras):
+            raise PeerError("a proposal for a group in which this process is not")
         self.attempt = propose.attempt
         self.union = {}
         self.blocked = True
@@ -258,6 +265,8 @@ class LedMembership(PlainState):
             self._on_install(out, *self.installing)
 
     def _on_install(self, out: Output, src: ProcessId, install: Install) -> None:
+        if not install.views:
+            raise PeerError("an INSTALL without a view")
         known = [view for view in install.views if view.group in self.views]
         for view in install.views:
             if view not in known and view.era <= self.protocol.left_in.get(view.group, (0, 0))[0]:
@@ -267,12 +276,28 @@ class LedMembership(PlainState):
         if known and install.attempt != self.attempt:
             return
         self._check_leader(src, *(view.group for view in install.views))
+        self._check_install(install)
         self.attempt = install.attempt  # a newcomer was not asked
         if len(self.union) < install.frames:
             self.installing = (src, install)
         else:
             self.installing = None
             self._install(out, src, install)
+
+    def _check_install(self, install: Install) -> None:
+        """Each group once, all that this process is in, and no other but those it asked for."""
+        groups = [view.group for view in install.views]
+        own = {g for g, view in self.views.items() if self.me in view.senders}
+        if len(set(groups)) < len(groups) or not own <= set(groups):
+            raise PeerError(f"an INSTALL of groups {groups}, where {sorted(own)} change together")
+        for new in install.views:
+            asked = new.group in self.protocol.left_in and self.me in (*new.members, *new.guests)
+            if new.group not in self.views and not asked:
+                raise PeerError(f"an INSTALL of group {new.group}, which is not open here")
+            if new.guests and self.protocol.declaration.closed:
+                raise PeerError(f"an INSTALL with guests of group {new.group}, which is closed")
+        if install.start > MAX_COUNT:
+            raise PeerError(f"an INSTALL says that numbers have come to {install.start}")
 
     def _install(self, out: Output, leader: ProcessId, install: Install) -> None:
         union, self.union = self.union, {}
@@ -297,9 +322,14 @@ class LedMembership(PlainState):
 
     def _check_leader(self, src: ProcessId, *groups: GroupId) -> None:
         for g in groups:
-            leader = self.views[g].leader if g in self.views else self.protocol.admitted_by
+            leader = self.views[g].leader if g in self.views else self._leader_elsewhere()
             if leader is not None and src != leader:
                 raise PeerError(f"process {src} speaks as the leader, which is {leader}")
+
+    def _leader_elsewhere(self) -> ProcessId | None:
+        """Groups that may come to hang together have one leader."""
+        own = (view.leader for view in self.views.values() if self.me in view.senders)
+        return next(own, self.protocol.admitted_by)
 
     def _tell(
         self,

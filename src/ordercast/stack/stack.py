@@ -113,6 +113,7 @@ class Stack(PlainState):
         if g in protocol.views:
             last = protocol.views[g]
             self.left_in[g] = (last.era, last.start)
+        protocol.left_in.pop(g, None)
         self.straight.pop(g, None)
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
