@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from machines import G
 from ordercast.core.events import Receive, View
 from ordercast.core.holdback import HoldBackQueue
-from ordercast.errors import PeerError
 from ordercast.protocols.vector import CausalVector, Stamped
 
 Message = tuple[int, tuple[int, ...]]  # sender, vector
 
 
 def test_what_waits_for_a_thing_comes_out_in_arrival_order_when_it_has_come() -> None:
-    queue: HoldBackQueue[str, int] = HoldBackQueue(10)
+    queue: HoldBackQueue[str, int] = HoldBackQueue()
     queue.hold("a", 1)
     queue.hold("b", 2)
     queue.hold("a", 3)
@@ -27,17 +25,6 @@ def test_what_waits_for_a_thing_comes_out_in_arrival_order_when_it_has_come() ->
     assert len(queue) == 1
     queue.clear()
     assert (len(queue), list(queue), queue.release("b")) == (0, [], [])
-
-
-def test_more_than_the_limit_is_the_peers_fault_and_room_comes_back() -> None:
-    queue: HoldBackQueue[int, str] = HoldBackQueue(2)
-    queue.hold(1, "x")
-    queue.hold(2, "y")
-    with pytest.raises(PeerError, match="max_held"):
-        queue.hold(3, "z")
-    queue.release(1)
-    queue.hold(3, "z")
-    assert len(queue) == 2
 
 
 class Rescan:

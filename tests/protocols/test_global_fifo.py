@@ -240,16 +240,3 @@ def test_a_cut_discards_frames_with_stamps_that_cannot_be() -> None:
     views = (replace(machine(o, 2).views[g], number=2, era=2) for g in (1, 2))
     o.step(2, Cut((Flush(1, union), Flush(2, ())), tuple(views)))
     assert o.texts(2) == ["good"]
-
-
-def test_a_group_that_is_closed_takes_its_held_frames_along_and_holds_up_nobody() -> None:
-    o = overlap(TWO)
-    o.tell(2, 1, "a")
-    o.tell(2, 2, "b")
-    o.tell(2, 1, "c")
-    o.bring(2, 3, text="b")
-    o.bring(2, 3, text="c")
-    machine(o, 3).forget_group(1)
-    deliveries = machine(o, 3).out.deliveries
-    assert [delivery[4] for delivery in deliveries if isinstance(delivery, tuple)] == [b"b"]
-    assert machine(o, 3).held_back() == []

@@ -13,7 +13,6 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
 from ordercast.core.vouching import VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting
-from ordercast.errors import PeerError
 
 
 class BlockData(msgspec.Struct, frozen=True, array_like=True):
@@ -44,12 +43,6 @@ class BlockOrderProtocol(VouchingProtocol):
         """Take out the message whose turn it is."""
         _, _, g, frame = heappop(self.waiting)
         return g, frame
-
-    def check_room(self) -> None:
-        """Is there room for one more?"""
-        if len(self.waiting) >= self.options.max_held:
-            limit = self.options.max_held
-            raise PeerError(f"more than {limit} messages held back (option max_held)")
 
     @abstractmethod
     def needed(self, b: int) -> int:

@@ -27,12 +27,12 @@ from collections.abc import Iterable
 from ordercast.core.domain import DomainProtocol
 from ordercast.core.events import Cut, Kept, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import NumberSet, SlowestMark
+from ordercast.core.numbers import MAX_COUNT, NumberSet, SlowestMark
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 
-MAX_BLOCK = 2**53  # no honest counter comes this far
+MAX_BLOCK = MAX_COUNT
 
 
 class BlockMatrix(PlainState):
@@ -96,6 +96,13 @@ class BlockProtocol(DomainProtocol):
         """The numbers of one sender rise."""
         if not above < b <= MAX_BLOCK:
             raise PeerError(f"block number {b} where one above {above} must come")
+
+    def check_entry(self, h: GroupId, j: ProcessId, b: int, before: int) -> None:
+        """Can a message of block `before` depend on one of j in h with number b?"""
+        if not 0 <= b < before or h < 0:
+            raise PeerError(f"number {b} of process {j} before a message of block {before}")
+        if h in self.R and j not in self.R[h]:
+            raise PeerError(f"process {j} does not send in group {h}")
 
     def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.received[g][q].mark

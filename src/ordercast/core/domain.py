@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
+from ordercast.core.acknowledged import Ack, AcknowledgedProtocol
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
@@ -108,10 +108,21 @@ class DomainProtocol(AcknowledgedProtocol):
 
     @on(Held)
     def on_HELD(self, p: ProcessId, g: GroupId, held: Held, m: bytes) -> None:
+        if p not in self.others[g]:
+            raise PeerError(f"process {p} is no member, and holds nothing")
         if held.n > self.stability[g].S:
             raise PeerError(f"it holds frame {held.n}, but only {self.stability[g].S} were sent")
-        self.safe[g] = max(self.safe[g], held.n)
-        self._send_deferred()
+        self._is_safe(g, held.n)
+
+    @on(Ack)
+    def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
+        super().on_ACK(p, g, ack, m)
+        self._is_safe(g, ack.n)  # who consumed a frame has held it
+
+    def _is_safe(self, g: GroupId, n: int) -> None:
+        if n > self.safe[g]:
+            self.safe[g] = n
+            self._send_deferred()
 
     # -- the cut ----------------------------------------------------------------------------------
 

@@ -3,6 +3,9 @@
 Its meaning is simple: as if, after every change, all waiting messages were looked at again until
 a whole pass delivers nothing. Doing that costs time for every message that does *not* move. Here
 a message waits under the one thing it misses, and only the arrival of that thing looks at it again.
+
+The queue has no limit of its own. How much one sender can make us hold is checked where its numbers
+are (`NumberSet`): a common limit would be reached by many, and blame whoever comes last.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 from ordercast.core.state import PlainState
-from ordercast.errors import PeerError
 
 K = TypeVar("K", bound=Hashable)  # what is awaited: a number, a (member, number) pair
 T = TypeVar("T")  # what waits
@@ -20,15 +22,12 @@ T = TypeVar("T")  # what waits
 class HoldBackQueue(PlainState, Generic[K, T]):
     """Messages indexed by what they wait for."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit  # a peer that makes us hold more than this breaks the rules
+    def __init__(self) -> None:
         self.size = 0
         self.waiting: dict[K, list[T]] = {}  # in arrival order under each key
 
     def hold(self, awaited: K, item: T) -> None:
         """Keep `item` until `awaited` has come."""
-        if self.size >= self.limit:
-            raise PeerError(f"more than {self.limit} messages held back (option max_held)")
         self.size += 1
         self.waiting.setdefault(awaited, []).append(item)
 

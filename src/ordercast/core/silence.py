@@ -68,6 +68,9 @@ class SpeakingProtocol(BlockProtocol):
             return False
         if n != received.mark + 1:
             raise PeerError(f"frame {n} came after {received.mark} on a first-in first-out link")
+        if n > self.R[g][q] + self.options.max_held:
+            limit = self.options.max_held
+            raise PeerError(f"more than {limit} of its messages held back (option max_held)")
         self.check_block(b, above=self.BM[g].last.marks[q])
         received.add(n)
         return True

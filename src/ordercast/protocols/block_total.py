@@ -81,7 +81,6 @@ class BlockTotal(BlockOrderProtocol):
     @on(BlockData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
         self.learn_stable(g, q, data.stable)
-        self.check_room()
         if self.in_turn(g, q, data.n, data.b):
             self.wait(g, Kept(q, data.n, (data.b, 0), m))
             self.keep_promise(g, q)

@@ -102,7 +102,7 @@ class Cbcast(DomainProtocol):
         self.foreign = 0  # entries of VV about the groups of others
         self.news: dict[GroupId, set[Entry]] = {}  # what our next frame in each group must tell
         self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
-        self.held: HoldBackQueue[Entry, Held] = HoldBackQueue(self.options.max_held)
+        self.held: HoldBackQueue[Entry, Held] = HoldBackQueue()
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
@@ -115,11 +115,7 @@ class Cbcast(DomainProtocol):
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
         self.news.pop(g, None)
-        self.received.pop(g, None)  # VV[g] stays until the cut: it is of a group of others now
-        waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
-        for _, (h, frame, missing) in waiting:
-            if h != g:
-                self.hold_back([(h, frame, [entry for entry in missing if entry[0] != g])])
+        self.received.pop(g, None)
 
     # CO-multicast(g, m) by pi
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -192,7 +188,7 @@ class Cbcast(DomainProtocol):
         """Can there be so many frames of k in our group h?"""
         if k == self.me:
             raise PeerError(f"our frame {number} in group {h} is named, but was not sent")
-        if number > self.mark(h, k) + self.options.max_held and h in self.member_of:
+        if h in self.member_of and number > self.mark(h, k) + self.options.max_held:
             raise PeerError(f"frame {number} of {k} is named, far above {self.mark(h, k)}")
 
     def hold_back(self, ready: list[Held]) -> None:
@@ -237,7 +233,7 @@ class Cbcast(DomainProtocol):
 
     def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
         last = {g: self.last_frames(g, unions.get(g, ())) for g in sorted(self.member_of)}
-        self.held = HoldBackQueue(sum(map(len, unions.values())))
+        self.held.clear()
         for g in last:
             for frame in unions.get(g, ()):
                 if self.VV[g][frame.origin] < frame.n <= last[g][frame.origin]:
@@ -245,7 +241,7 @@ class Cbcast(DomainProtocol):
                     self.hold_back([(g, bare, self.without_lost(frame, last))])
         self.VV.clear()  # D6
         self.foreign = 0
-        self.held = HoldBackQueue(self.options.max_held)
+        self.held.clear()
 
     def last_frames(self, g: GroupId, union: Sequence[Kept]) -> dict[ProcessId, int]:
         """D7: of each sender in g, the last frame that all survivors of g can deliver."""

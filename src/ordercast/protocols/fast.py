@@ -80,9 +80,8 @@ class Fast(BlockProtocol):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.L: ChangingVector[tuple[GroupId, ProcessId]] = ChangingVector()
-        self.held: HoldBackQueue[Entry, tuple[GroupId, Kept, Place]] = HoldBackQueue(
-            self.options.max_held
-        )  # under the first frame that is missing; the entries before that place are satisfied
+        self.held: HoldBackQueue[Entry, tuple[GroupId, Kept, Place]] = HoldBackQueue()
+        # ... under the first frame that is missing; the entries before that place are satisfied
 
     # send(m) to g by s
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -102,11 +101,15 @@ class Fast(BlockProtocol):
 
     def check(self, data: FastData) -> None:
         """Is it a header that an honest peer can send?"""
+        L = data.L
         self.check_block(data.b)
-        if data.L:
-            if len(data.L) % 3:
-                raise PeerError(f"{len(data.L)} integers are no entries of three")
-            self.L.check_room(len(data.L) // 3)
+        if not L:
+            return
+        if len(L) % 3:
+            raise PeerError(f"{len(L)} integers are no entries of three")
+        self.L.check_room(len(L) // 3)
+        for at in range(0, len(L), 3):
+            self.check_entry(L[at], L[at + 1], L[at + 2], data.b)
 
     def hold_back(self, g: GroupId, frame: Kept) -> None:
         """wait until m.L[h][j] <= L[h][j] for all own groups h;  deliver(m)"""
@@ -187,10 +190,6 @@ class Fast(BlockProtocol):
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
         self.L.forget_group(g)
-        waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
-        for awaited, item in waiting:
-            if item[0] != g:
-                self.held.hold(awaited, item)
 
 
 def flat(entries: dict[tuple[GroupId, ProcessId], int]) -> tuple[int, ...]:

@@ -95,7 +95,6 @@ class FastP(VouchingProtocol):
         self.queue: dict[
             ProcessId, deque[tuple[GroupId, Kept]]
         ] = {}  # received, waiting; by sender
-        self.held = 0  # frames in all queues
         self.waiters: dict[ProcessId, list[tuple[int, Head]]] = {}  # heaps: until k is clear to b
 
     # send(m) to g by s
@@ -113,7 +112,6 @@ class FastP(VouchingProtocol):
         self.check(data)
         if self.in_turn(g, s, data.n, data.b):
             self.queue[s].append((g, Kept(s, data.n, (data.b, 0, *data.gldv), m)))
-            self.held += 1
             self.keep_promise(g, s)
             self.hear(g, s, data.b)
             heads = [(s, FIRST)] if len(self.queue[s]) == 1 else []
@@ -124,9 +122,8 @@ class FastP(VouchingProtocol):
         if len(data.gldv) % 2:
             raise PeerError(f"{len(data.gldv)} integers are no entries of two")
         self.GLDV.check_room(len(data.gldv) // 2)
-        if self.held >= self.options.max_held:
-            limit = self.options.max_held
-            raise PeerError(f"more than {limit} messages held back (option max_held)")
+        if data.gldv and not 0 <= min(data.gldv) <= max(data.gldv[1::2]) < data.b:
+            raise PeerError(f"numbers {data.gldv} before a message of block {data.b}")
 
     def hear(self, g: GroupId, j: ProcessId, b: int) -> None:
         super().hear(g, j, b)
@@ -147,7 +144,6 @@ class FastP(VouchingProtocol):
                     heappush(self.waiters[k], (b, (s, missing)))
                     break
                 queue.popleft()
-                self.held -= 1
                 self.deliver_in_turn(g, frame)
                 heads += self.woken(s)
                 place = FIRST
@@ -231,7 +227,6 @@ class FastP(VouchingProtocol):
     def end_era(self) -> None:
         super().end_era()
         self.GLDV.clear()
-        self.held = 0
         for table in (self.rp, self.queue, self.waiters):
             table.clear()
 

@@ -60,13 +60,13 @@ class Fifo(AcknowledgedProtocol):
         super().__init__(me, options)
         self.R: dict[ProcessId, int] = {}  # the latest frame delivered, per sender
         self.received: dict[ProcessId, NumberSet] = {}  # delivered or held back, per sender
-        self.held: HoldBackQueue[tuple[ProcessId, int], Kept] = HoldBackQueue(0)
+        self.held: HoldBackQueue[tuple[ProcessId, int], Kept] = HoldBackQueue()
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
         self.R = dict.fromkeys(view.senders, 0)
         self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
-        self.held = HoldBackQueue(self.options.max_held)  # under (q, n - 1), the frame before
+        self.held.clear()  # frames wait under (q, n - 1), the frame before
 
     # FO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:

@@ -88,7 +88,7 @@ class GlobalFifo(DomainProtocol):
         self.R: Table = {}  # the latest frame delivered, per group and sender; R[g][me] is S[g]
         self.news: dict[GroupId, set[GroupId]] = {}  # spoken to since our last frame in this one
         self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
-        self.held: HoldBackQueue[Place, tuple[GroupId, Kept]] = HoldBackQueue(self.options.max_held)
+        self.held: HoldBackQueue[Place, tuple[GroupId, Kept]] = HoldBackQueue()
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
@@ -104,10 +104,6 @@ class GlobalFifo(DomainProtocol):
             table.pop(g, None)
         for news in self.news.values():
             news.discard(g)
-        waiting, self.held = self.held, HoldBackQueue(self.options.max_held)
-        for _, (h, frame) in waiting:
-            if h != g:
-                self.hold_back(h, frame)
 
     # FO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -169,13 +165,13 @@ class GlobalFifo(DomainProtocol):
 
     def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
         last = {g: self.last_frames(g, unions.get(g, ())) for g in sorted(self.member_of)}
-        self.held = HoldBackQueue(sum(map(len, unions.values())))
+        self.held.clear()
         for g in last:
             for frame in unions.get(g, ()):
                 if self.R[g][frame.origin] < frame.n <= last[g][frame.origin]:
                     self.hold_back(g, self.without_lost(frame, last))
         self.R.clear()  # D4
-        self.held = HoldBackQueue(self.options.max_held)
+        self.held.clear()
 
     def last_frames(self, g: GroupId, union: Iterable[Kept]) -> dict[ProcessId, int]:
         """D5: of each sender in g, the last frame before one that nobody alive has."""

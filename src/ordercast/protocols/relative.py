@@ -104,9 +104,8 @@ class Relative(SpeakingProtocol):
         self.LDV: dict[GroupId, ChangingVector[ProcessId]] = {}  # last delivered, per own group
         self.GBN: ChangingVector[GroupId] = ChangingVector()  # the group block numbers
         self.undelivered: dict[GroupId, list[tuple[int, ProcessId, int]]] = {}  # heaps: (b, q, n)
-        self.held: HoldBackQueue[tuple[GroupId, ProcessId, int], Held] = HoldBackQueue(
-            self.options.max_held
-        )  # C01: under the frame that is missing
+        self.held: HoldBackQueue[tuple[GroupId, ProcessId, int], Held] = HoldBackQueue()
+        # ... C01: under the frame that is missing
         self.waiters: dict[GroupId, list[tuple[int, Held]]] = {}  # C02: heaps, until y is clear
 
     # send(m) to x by s
@@ -135,9 +134,10 @@ class Relative(SpeakingProtocol):
             raise PeerError("the entries of a vector come in twos")
         self.GBN.check_room(len(data.gbn) // 2)
         self.LDV[x].check_room(len(data.ldv) // 2)
-        if sum(map(len, self.undelivered.values())) >= self.options.max_held:
-            limit = self.options.max_held
-            raise PeerError(f"more than {limit} messages held back (option max_held)")
+        for at in range(0, len(data.ldv), 2):
+            self.check_entry(x, data.ldv[at], data.ldv[at + 1], data.b)
+        if data.gbn and not 0 <= min(data.gbn) <= max(data.gbn[1::2]) < data.b:
+            raise PeerError(f"group block numbers {data.gbn} before a message of block {data.b}")
 
     def progress(self, y: GroupId, j: ProcessId) -> None:
         self.hold_back(self.woken(y))

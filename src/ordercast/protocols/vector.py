@@ -72,14 +72,14 @@ class CausalVector(AcknowledgedProtocol):
         self.index: dict[ProcessId, Place] = {}  # where each member stands in a vector
         self.V: list[int] = []  # messages delivered from each member
         self.received: dict[ProcessId, NumberSet] = {}  # delivered or held back, per sender
-        self.held: HoldBackQueue[tuple[Place, int], Kept] = HoldBackQueue(0)
+        self.held: HoldBackQueue[tuple[Place, int], Kept] = HoldBackQueue()  # under what is awaited
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
         self.index = {p: place for place, p in enumerate(view.senders)}
         self.V = [0] * len(view.senders)  # D4
         self.received = {q: NumberSet(self.options.max_held) for q in view.senders}
-        self.held = HoldBackQueue(self.options.max_held)  # under the (member, number) awaited
+        self.held.clear()
 
     # CO-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -145,7 +145,7 @@ class CausalVector(AcknowledgedProtocol):
         return Waiting(g, frame.origin, frame.n, tuple(missing), frame.payload)
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.held = HoldBackQueue(len(union))
+        self.held.clear()
         for frame in self.fitting(g, union):
             if frame.n > self.V[self.index[frame.origin]]:
                 self.hold_back(g, frame)
