@@ -65,13 +65,28 @@ def test_a_simulated_crash_is_in_the_trace(tmp_path):
     assert '"kind":"crash"' in out.read_text().replace(" ", "")
 
 
+@pytest.mark.parametrize("protocol", ["cbcast", "sequencer_pb"])
+def test_a_crash_is_simulated_in_overlapping_groups(protocol, tmp_path):
+    out = tmp_path / "crash.jsonl"
+    done = invoke(
+        "simulate", "--protocol", protocol, "--groups", "2", "--members", "6", "--crash", "4",
+        "--out", str(out), "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["ended"] == "quiescent"
+    views = [row for row in map(json.loads, out.read_text().splitlines()) if row["kind"] == "view"]
+    assert {row["group"] for row in views if row["view"] > 1} == {"g1", "g2"}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--protocol", "telepathy"], "built are basic, reliable"),
-        (["--protocol", "fifo", "--members", "0"], "members=0"),
+        (["--protocol", "fifo", "--members", "0"], "error: members=0 must be at least 1"),
         (["--protocol", "fifo", "--loss", "1.5"], "1.5"),
+        (["--protocol", "fifo", "--crash", "9"], "error: Crash at 51 ms names process 9, but"),
         (["--protocol", "fifo", "--crash", "9"], "processes are 0 to 4"),
+        (["--protocol", "fifo", "--groups", "6"], "at most one group for each process"),
         (["--protocol", "fifo", "--groups", "0"], "groups=0"),
     ],
 )

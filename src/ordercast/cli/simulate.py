@@ -9,20 +9,30 @@ import typer
 from rich.table import Table
 
 from ordercast.cli.exits import console, errors_as_exits, progress
-from ordercast.protocols.registry import PROTOCOLS
+from ordercast.core.ids import ProcessId
+from ordercast.errors import ConfigError
+from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
 from ordercast.simulation.faults import Crash
 from ordercast.simulation.run import simulate as run_simulation
 
+LEADER: ProcessId = 0  # of all groups, where they must change views together
+
 
 def simulate(
     protocol: str = typer.Option(..., help=f"One of {', '.join(PROTOCOLS)}."),
-    members: int = typer.Option(5, help="Processes in the group."),
+    members: int = typer.Option(5, help="Processes, from 0; all in one group, unless --groups."),
     messages: int = typer.Option(100, help="Multicasts; answers to them come on top."),
     loss: float = typer.Option(0.0, help="Probability that a packet is lost."),
     duplicate: float = typer.Option(0.0, help="Probability that a packet comes twice."),
-    groups: int = typer.Option(1, help="Overlapping groups, spread round a ring of processes."),
-    crash: list[int] = typer.Option([], help="Process that crashes half-way; may be repeated."),
+    groups: int = typer.Option(
+        1, help="Overlapping groups, spread round a ring of processes; at most one for each."
+    ),
+    crash: list[int] = typer.Option(
+        [],
+        help="Process that crashes half-way; may be repeated. The others go on in a new view, "
+        "which process 0 leads (with an order inside one group: the group's first member).",
+    ),
     seed: int = typer.Option(0, help="The same seed gives the same trace, byte for byte."),
     trace: str = typer.Option(
         "application", help="'protocol' also records packets and what is held back, and why."
@@ -38,7 +48,7 @@ def simulate(
             messages=messages,
             loss=loss,
             duplicate=duplicate,
-            groups=_groups(members, groups, led=bool(crash)),
+            groups=_groups(protocol, members, groups, led=bool(crash)),
             faults=_crashes(crash, messages),
             seed=seed,
             trace=trace,  # type: ignore[arg-type]  # it is checked there
@@ -63,9 +73,17 @@ def simulate(
     console.print(f"judge it: ordercast verify {out}", highlight=False, soft_wrap=True)
 
 
-def _groups(members: int, groups: int, *, led: bool) -> tuple[GroupConfig, ...]:
-    size = max(1, -(-2 * members // groups)) if groups > 1 else members
-    return overlapping_groups(members, groups, min(size, members), led=led)
+def _groups(protocol: str, members: int, groups: int, *, led: bool) -> tuple[GroupConfig, ...]:
+    if groups > 1 and groups > members:
+        raise ConfigError(
+            f"groups={groups} with members={members}: at most one group for each process, so that "
+            "a group has two members or more"
+        )
+    size = -(-2 * members // groups) if groups > 1 else members
+    together = choose(None, protocol).declaration.scope == "domain"
+    return overlapping_groups(
+        members, groups, min(size, members), led=led, leader=LEADER if led and together else None
+    )
 
 
 def _crashes(crash: list[int], messages: int) -> tuple[Crash, ...]:

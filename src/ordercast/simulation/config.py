@@ -124,7 +124,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(
                     f"group {g} is led by process {leader}, group {other} by process {first}: "
                     f"views of {declared.name!r} change in all its groups together; "
-                    "give the groups the same leader"
+                    "one process must lead them all"
                 )
 
     def _check_fault(self, fault: Fault) -> None:
@@ -142,7 +142,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(fault, Visit):
             _check_open(fault.group, self.protocol_of(groups[fault.group]))
         for p in _processes_of(fault):
-            _check_process(str(fault), p, self.members)
+            _check_process(f"{type(fault).__name__} at {fault.at_ms:g} ms", p, self.members)
         if isinstance(fault, Crash) and not 0 <= fault.lose <= 1:
             raise ValueError(f"{fault}: lose={fault.lose} is no probability")
         if isinstance(fault, FlushTo) and not fault.members:
@@ -158,6 +158,8 @@ def overlapping_groups(
     leader: ProcessId | None = None,
 ) -> tuple[GroupConfig, ...]:
     """`groups` groups of `size` neighbours each, spread round a ring of processes."""
+    if members < 1:
+        raise ValueError(f"members={members} must be at least 1")
     if not 1 <= size <= members:
         raise ConfigError(f"size={size} and members={members}: a group needs 1 <= size <= members")
     if groups < 1:
