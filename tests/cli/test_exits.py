@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -51,3 +54,13 @@ def test_verify_refuses_a_report_in_a_folder_that_is_not_there_before_spark_star
     done = CliRunner().invoke(app, ["verify", "x.csv", "--report", "/nowhere/r.html"])
     assert done.exit_code == 2
     assert "there is no folder" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["protocols"], ["protocols", "--json"], ["--help"]])
+def test_a_reader_that_goes_away_is_no_verdict_and_no_traceback(words):
+    command = [sys.executable, "-c", "from ordercast.cli.app import main; main()", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) == 141
+    assert said == b""

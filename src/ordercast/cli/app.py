@@ -11,7 +11,7 @@ import typer
 from ordercast import __version__
 from ordercast.cli.chat import chat
 from ordercast.cli.demo import demo
-from ordercast.cli.exits import OUR_MISTAKE, console
+from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
 from ordercast.cli.protocols import protocols
 from ordercast.cli.simulate import simulate
@@ -51,7 +51,8 @@ def main() -> None:
     # Ctrl-C breaks a call to Java, which py4j reports through the root logger with a traceback.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     try:
-        app()
+        with a_lost_reader_ends_it():
+            app()
     except Exception:
         traceback.print_exc()
         sys.exit(OUR_MISTAKE)

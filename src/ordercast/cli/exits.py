@@ -7,12 +7,17 @@
 4  the cluster could not be reached, or ended
 70 a mistake of ours, with a traceback
 130 interrupted with Ctrl-C
+141 whoever read the output went away, as with `| head`; said by no word, as other programs do
 """
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -20,7 +25,7 @@ from rich.console import Console
 from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
 
 VIOLATED, BAD_INPUT, INCONCLUSIVE, UNREACHABLE = 1, 2, 3, 4
-OUR_MISTAKE, INTERRUPTED = 70, 130
+OUR_MISTAKE, INTERRUPTED, NO_READER = 70, 130, 141
 
 console = Console(emoji=False)  # results
 progress = Console(emoji=False, stderr=True)  # everything else
@@ -56,3 +61,40 @@ def errors_as_exits() -> Iterator[None]:
     except KeyboardInterrupt:
         progress.print("interrupted")
         raise typer.Exit(INTERRUPTED) from None
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output. Rich and click would end with 1, a verdict, when its reader goes away."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            self._end()
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            self._end()
+
+    def _end(self) -> NoReturn:
+        # What is still buffered goes nowhere, without a complaint when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+        raise SystemExit(NO_READER)
+
+
+@contextmanager
+def a_lost_reader_ends_it() -> Iterator[None]:
+    """End with `NO_READER` when nobody reads the standard output any more."""
+    plain = sys.stdout
+    output = _Output(plain.buffer, plain.encoding, plain.errors, line_buffering=plain.isatty())
+    sys.stdout = output
+    try:
+        yield
+    finally:
+        sys.stdout = plain
+        try:
+            output.flush()
+        finally:
+            output.detach()
