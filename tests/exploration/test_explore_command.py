@@ -74,7 +74,15 @@ def test_pruning_can_be_switched_off() -> None:
         (("--protocol", "fifo", "--overlap", "--processes", "2"), "at least 3 processes"),
         (("--protocol", "fifo", "--loss", "1"), "loses nothing; losses are for"),
         (("--protocol", "fifo", "--limit", "0"), "limit=0 must be at least 1"),
+        (
+            ("--protocol", "fifo", "--expect", "causal"),
+            "say one of causal.group, causal.group.uniform",
+        ),
+        (("--protocol", "fifo", "--expect", "haste"), "known are wellformed"),
+        (("--protocol", "fifo", "--limit", "1", "--out", "/nowhere/x.json"), "there is no folder"),
         (("--replay", "nowhere.json"), "No such file"),
+        (("--replay", "x.json", "--protocol", "fifo"), "--replay FILE and --protocol: the file"),
+        (("--replay", "x.json", "--no-prune"), "--replay FILE and --prune: the file"),
     ],
 )
 def test_bad_input_is_refused_with_what_would_be_right(words: tuple[str, ...], says: str) -> None:

@@ -44,6 +44,7 @@ SCRIPTS = ("free", "replies", "burst")
 
 
 def explore(
+    context: typer.Context,
     protocol: str | None = typer.Option(None, help=f"One of {', '.join(EXPLORABLE)}."),
     processes: int = typer.Option(3, help="Processes, all in one group unless told otherwise."),
     messages: int = typer.Option(3, help="Messages in all."),
@@ -66,20 +67,25 @@ def explore(
         help="Rounds of timers after everything was delivered; nothing may follow then.",
     ),
     expect: list[str] = typer.Option(
-        [], help="A property wanted beside those promised, also after a crash; may be repeated."
+        [], help="A property (as causal.group) wanted beside those promised, also after a crash."
     ),
     limit: int = typer.Option(DEFAULT_LIMIT, help="States, for each script."),
     prune: bool = typer.Option(True, help="Skip orders of steps that lead to the same states."),
     out: Path | None = typer.Option(None, help="Write the schedule of a violation to FILE.json."),
-    replay: Path | None = typer.Option(None, help="Show the schedule of FILE.json step by step."),
+    replay: Path | None = typer.Option(
+        None, help="Show the schedule of FILE.json step by step; alone."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
     """Try every order in which packets can arrive, and judge every outcome."""
     with errors_as_exits():
         if replay is not None:
+            _check_alone(context)
             raise typer.Exit(_replay(replay, as_json=as_json))
         if protocol is None:
             raise ValueError(f"say --protocol, one of {', '.join(EXPLORABLE)}, or --replay FILE")
+        if out is not None and not out.parent.is_dir():
+            raise ValueError(f"--out {out}: there is no folder {out.parent}")
         groups = _groups(group, processes, overlap=overlap)
         plain = Scenario(
             protocol=_protocol(protocol),
@@ -111,6 +117,17 @@ def explore(
 
 
 # -- what is asked for ----------------------------------------------------------------------------
+
+
+def _check_alone(context: typer.Context) -> None:
+    """A schedule says all that a replay needs."""
+    for option in context.command.params:
+        name = str(option.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT" and name not in ("replay", "as_json"):
+            raise ValueError(
+                f"--replay FILE and {option.opts[0]}: the file says everything; give --replay alone"
+            )
 
 
 def _protocol(name: str) -> type[OrderingProtocol]:

@@ -61,7 +61,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         self._check_network()
         for name in self.expect:
             if name not in PROPERTIES:
-                raise ValueError(f"unknown property {name!r}; known are {', '.join(PROPERTIES)}")
+                near = [known for known in PROPERTIES if known.startswith(f"{name}.")]
+                raise ValueError(
+                    f"unknown property {name!r}; {'say one of' if near else 'known are'} "
+                    f"{', '.join(near or PROPERTIES)}"
+                )
         for members in self.groups:
             _check_group(members, self.processes)
         for k, saying in enumerate(self.script):
