@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from machines import Packet
+from domains import Overlap
+from machines import Bench, Packet
 from ordercast.core.block_order import BlockData
 from ordercast.core.blocks import MAX_BLOCK, BlockMatrix
 from ordercast.core.changes import MAX_ENTRIES, ChangingVector
@@ -14,16 +15,15 @@ from ordercast.core.silence import Null
 from ordercast.errors import PeerError
 from ordercast.protocols.fast import Fast, FastData
 from ordercast.protocols.slow import Slow
-from overlaps import Overlap
 
 X, Y = 1, 2
 
 
-def numbers_sent(bench: Overlap, header: type = FastData) -> list[int]:
+def numbers_sent(bench: Bench, header: type = FastData) -> list[int]:
     return [packet.header.b for packet in bench.find(header=header)]  # type: ignore[attr-defined]
 
 
-def nulls(bench: Overlap) -> list[tuple[int, int, int]]:
+def nulls(bench: Bench) -> list[tuple[int, int, int]]:
     """(sender, group, number) of the NULLs under way, one for each multicast."""
     found = [(p.src, p.receive.group, p.header.b) for p in bench.find(header=Null)]  # type: ignore[attr-defined]
     return list(dict.fromkeys(found))
@@ -111,7 +111,7 @@ def test_who_heard_a_higher_number_and_stays_silent_promises_it_once() -> None:
     assert nulls(bench) == [(2, X, 1)]
     bench.settle()
     assert not any((X, "silence") in timers for timers in bench.timers.values())
-    assert [bench.protocols[p].spoke[X] for p in (1, 2, 3)] == [1, 1, 1]  # type: ignore[attr-defined]
+    assert [bench.protocols[p].spoke[X] for p in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_who_spoke_with_that_number_or_a_higher_one_sends_no_null() -> None:
@@ -257,7 +257,7 @@ def test_after_a_cut_all_count_on_from_the_highest_number_that_was_known() -> No
     bench.bring(dst=2)
     bench.cut({X: (1, 2, 3)})
     assert [bench.numbers(p) for p in (1, 2, 3)] == [3, 3, 3]
-    assert [bench.protocols[p].BM[X].CBV for p in (1, 2, 3)] == [3, 3, 3]  # type: ignore[attr-defined]
+    assert [bench.protocols[p].BM[X].CBV for p in (1, 2, 3)] == [3, 3, 3]
     bench.tell(3, X, "d")
     bench.bring(text="d")
     assert bench.texts(2)[-1] == "d"  # nobody needs to speak first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domains import RING, Overlap
 from faulty_machines import (
     across_groups,
     agreements,
@@ -23,9 +24,6 @@ from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.protocols.uniform import Uniform
 from ordercast.protocols.vector import CausalVector
-from overlaps import Overlap
-
-RING = {1: (1, 2, 3, 4), 2: (3, 4, 5, 6), 3: (5, 6, 7, 8), 4: (1, 2, 7, 8)}  # 004, figure 3
 
 
 def crash_after_delivery(protocol: Protocol) -> Bench:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from domains import Overlap
 from faulty_machines import blocks, relatives
 from faulty_machines.directed import Directed, Protocol
 from machines import Bench
@@ -11,7 +12,6 @@ from ordercast.protocols.fast import Fast
 from ordercast.protocols.fast_p import FastP
 from ordercast.protocols.relative import Relative
 from ordercast.protocols.slow import Slow
-from overlaps import Overlap
 
 X, Y, Z = 1, 2, 3  # groups, as the paper names them
 
@@ -186,8 +186,7 @@ def joiner(protocol: Protocol) -> Bench:
     """One message was delivered. 2 joins, and speaks."""
     o = Overlap(protocol, {X: (1,)})
     o.tell(1, X, "a")
-    o.join(protocol, 2)
-    o.cut({X: (1, 2)}, joining=(2,))
+    o.cut({X: (1, 2)})
     o.tell(2, X, "b")
     o.settle()
     return o
@@ -197,9 +196,7 @@ def two_joiners(protocol: Protocol) -> Bench:
     """One message was delivered. 2 and 3 join, and speak at once."""
     o = Overlap(protocol, {X: (1,)})
     o.tell(1, X, "a")
-    o.join(protocol, 2)
-    o.join(protocol, 3)
-    o.cut({X: (1, 2, 3)}, joining=(2, 3))
+    o.cut({X: (1, 2, 3)})
     o.tell(2, X, "b")
     o.tell(3, X, "c")
     o.settle()

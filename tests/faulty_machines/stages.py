@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from domains import AT_ONCE
 from ordercast.core.protocol import Options
 from ordercast.simulation import (
     Crash,
@@ -21,8 +22,6 @@ from ordercast.simulation import (
 Fields = dict[str, Any]  # of a SimulationConfig
 
 EVERYBODY = (0, 1, 2, 3)
-
-AT_ONCE: Fields = {"options": Options(resilience=0)}  # frames to other groups do not wait
 
 
 def lossy(_: Random) -> Fields:
@@ -129,13 +128,13 @@ def two_groups(_: Random) -> Fields:
     """Two processes are in both groups; packets overtake each other."""
     groups = (GroupConfig(members=(0, 1, 2)), GroupConfig(members=(1, 2, 3)))
     workload = Workload(burst=2, reply=0.8, depth=4)
-    return {**AT_ONCE, "groups": groups, "delay": Uniform(500, 5000), "workload": workload}
+    return {"options": AT_ONCE, "groups": groups, "delay": Uniform(500, 5000), "workload": workload}
 
 
 def ring_of_groups(_: Random) -> Fields:
     """Each group shares one process with the next, and the last with the first."""
     return {
-        **AT_ONCE,
+        "options": AT_ONCE,
         "groups": overlapping_groups(4, 4, 2),
         "delay": LogNormal(500, 2.0),
         "workload": Workload(reply=1.0, depth=6),
@@ -162,7 +161,7 @@ def overlapping_crashes(rng: Random) -> Fields:
     at_ms = rng.uniform(14, 17)
     return {
         **overlapping_crash(rng),
-        **AT_ONCE,
+        "options": AT_ONCE,
         "groups": (
             GroupConfig(members=(0, 1, 2), led=True, leader=4),
             GroupConfig(members=(0, 1, 2, 3), led=True, leader=4),
@@ -178,7 +177,7 @@ def overlapping_crashes(rng: Random) -> Fields:
 def orderly_overlap(_: Random) -> Fields:
     """Two groups share three of four; some packets take long, but those of a pair keep in order."""
     return {
-        **AT_ONCE,
+        "options": AT_ONCE,
         "groups": (GroupConfig(members=(0, 1, 2)), GroupConfig(members=EVERYBODY)),
         "fifo": True,
         "delay": LogNormal(1000, 1.5),

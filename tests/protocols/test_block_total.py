@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 
+from domains import Overlap
 from ordercast.core.events import Receive
 from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
 from ordercast.protocols.block_total import BlockTotal
-from overlaps import Overlap
 
 X, Y, Z = 1, 2, 3
 
@@ -105,8 +105,7 @@ def test_block_total_D5_a_joiner_sends_above_all_that_was_delivered() -> None:
     bench = Overlap(BlockTotal, {X: (1, 2)})
     bench.tell(1, X, "a", "b", "c")
     bench.settle()
-    bench.join(BlockTotal, 3)
-    bench.cut({X: (1, 2, 3)}, joining=(3,))
+    bench.cut({X: (1, 2, 3)})
     bench.tell(3, X, "d")
     bench.tell(1, X, "e")
     bench.settle()

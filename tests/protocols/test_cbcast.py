@@ -5,41 +5,24 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from domains import AT_ONCE, CHAIN, RING, Groups, Overlap
 from ordercast.core.domain import AskHeld
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
-from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.ids import GroupId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.protocols import cbcast
 from ordercast.protocols.cbcast import CausalData, Cbcast
-from overlap import CHAIN, RING, Members, Overlap
 
-ONE: Members = {1: (1, 2, 3, 4)}
-TWO: Members = {1: (1, 2, 3), 2: (2, 3, 4)}
-AT_ONCE = Options(resilience=0)  # a frame leaves for another group without waiting for a holder
-
-
-def overlap(groups: Members, guests: Members | None = None, options: Options = AT_ONCE) -> Overlap:
-    return Overlap(Cbcast, groups, guests, options)
-
-
-def header(o: Overlap, src: ProcessId, text: str) -> CausalData:
-    found = o.find(src, header=CausalData, text=text)[0].header
-    assert isinstance(found, CausalData)
-    return found
-
-
-def machine(o: Overlap, p: ProcessId) -> Cbcast:
-    one = o.domain[p]
-    assert isinstance(one, Cbcast)
-    return one
+ONE: Groups = {1: (1, 2, 3, 4)}
+TWO: Groups = {1: (1, 2, 3), 2: (2, 3, 4)}
 
 
 # -- the order -------------------------------------------------------------------------------------
 
 
 def test_whoever_delivers_m3_delivers_m1_before_if_m1_happened_before_m3() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "m1")
     o.bring(1, 2)
     o.tell(2, 1, "m3")  # 2 has delivered m1
@@ -50,7 +33,7 @@ def test_whoever_delivers_m3_delivers_m1_before_if_m1_happened_before_m3() -> No
 
 
 def test_concurrent_messages_do_not_wait_for_each_other() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "m1")
     o.tell(2, 1, "m2")
     o.bring(2, 3)
@@ -60,7 +43,7 @@ def test_concurrent_messages_do_not_wait_for_each_other() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
 def test_a_message_waits_for_all_that_its_sender_delivered(first: int, second: int) -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "of 1")
     o.tell(2, 1, "of 2")
     o.bring(1, 3)
@@ -74,7 +57,7 @@ def test_a_message_waits_for_all_that_its_sender_delivered(first: int, second: i
 
 
 def test_every_process_in_both_groups_delivers_m_before_m_prime() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "m")
     o.bring(1, 2)
     o.tell(2, 2, "m'")
@@ -87,7 +70,7 @@ def test_every_process_in_both_groups_delivers_m_before_m_prime() -> None:
 
 
 def test_messages_of_one_sender_to_two_groups_stay_in_order_where_the_groups_meet() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(2, 1, "a")
     o.tell(2, 2, "b")
     o.tell(2, 1, "c")
@@ -98,7 +81,7 @@ def test_messages_of_one_sender_to_two_groups_stay_in_order_where_the_groups_mee
     assert o.texts(3) == ["a", "b", "c"]
 
 
-def figure_3(o: Overlap) -> list[str]:
+def figure_3(o: Overlap[Cbcast]) -> list[str]:
     """p1 sends m1 in g1, p3 then m2 in g2, p6 then m3 in g3, p7 then m4 in g4: what p2 delivers."""
     o.tell(1, 1, "m1")
     o.bring(1, 3, text="m1")
@@ -113,9 +96,9 @@ def figure_3(o: Overlap) -> list[str]:
 
 
 def test_a_dependency_travels_round_a_ring_of_groups_through_those_of_others() -> None:
-    o = overlap(RING)
+    o = Overlap(Cbcast, RING)
     assert figure_3(o) == ["m1", "m4"]
-    assert header(o, 7, "m4").changed == (1, 1, 1, 2, 3, 1, 3, 6, 1)
+    assert o.header(CausalData, "m4", 7).changed == (1, 1, 1, 2, 3, 1, 3, 6, 1)
 
 
 class OwnGroupsOnly(Cbcast):
@@ -127,12 +110,12 @@ class OwnGroupsOnly(Cbcast):
 
 
 def test_to_carry_the_groups_of_the_sender_alone_is_not_enough_on_a_ring() -> None:
-    assert figure_3(Overlap(OwnGroupsOnly, RING, options=AT_ONCE)) == ["m4", "m1"]
+    assert figure_3(Overlap(OwnGroupsOnly, RING)) == ["m4", "m1"]
 
 
 def test_to_carry_the_groups_of_the_sender_alone_is_enough_on_a_chain() -> None:
     for protocol in (Cbcast, OwnGroupsOnly):
-        o = Overlap(protocol, CHAIN, options=AT_ONCE)
+        o = Overlap(protocol, CHAIN)
         o.tell(1, 1, "a")
         o.bring(1, 3)
         o.tell(3, 2, "b")
@@ -149,7 +132,7 @@ def test_to_carry_the_groups_of_the_sender_alone_is_enough_on_a_chain() -> None:
 
 
 def test_what_is_known_of_an_own_group_counts_only_when_it_was_delivered_here() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 2, "b")
@@ -159,11 +142,11 @@ def test_what_is_known_of_an_own_group_counts_only_when_it_was_delivered_here() 
     o.bring(2, 3, text="b")
     assert o.texts(3) == []
     o.tell(3, 1, "d")  # 3 has heard of a, and delivered nothing
-    assert header(o, 3, "d").changed == ()
+    assert o.header(CausalData, "d", 3).changed == ()
 
 
 def test_an_older_entry_about_a_group_of_others_changes_nothing() -> None:
-    o = overlap({1: (1, 2, 3), 2: (2, 4), 3: (3, 4)})
+    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (2, 4), 3: (3, 4)})
     o.tell(1, 1, "a", "b")
     o.bring(1, 2)
     o.tell(2, 2, "after b")
@@ -172,7 +155,7 @@ def test_an_older_entry_about_a_group_of_others_changes_nothing() -> None:
     o.tell(3, 3, "after a")
     o.bring(3, 4)
     o.tell(4, 3, "c")
-    assert (1, 1, 2) in cbcast.entries(header(o, 4, "c").changed)
+    assert (1, 1, 2) in cbcast.entries(o.header(CausalData, "c", 4).changed)
     o.bring(4, 3)
     assert o.texts(3) == ["a", "after a"]
     o.bring(1, 3)
@@ -183,38 +166,38 @@ def test_an_older_entry_about_a_group_of_others_changes_nothing() -> None:
 
 
 def test_cbcast_D1_a_sender_delivers_its_own_message_at_once_and_gets_no_copy() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "m")
     assert o.texts(1) == ["m"]
     assert not o.find(dst=1)
 
 
 def test_cbcast_D2_a_message_that_is_held_back_has_caused_nothing_yet() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 1, "b")
     o.bring(2, 3)  # received, and held back
     o.tell(3, 1, "c")
-    assert header(o, 3, "c") == CausalData(1, 0, ())
+    assert o.header(CausalData, "c", 3) == CausalData(1, 0, ())
     o.bring(3, 4)
     assert o.texts(4) == ["c"]
 
 
 def test_cbcast_D3_a_frame_carries_what_changed_since_the_frame_before_in_the_same_group() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 1, "b")
-    assert header(o, 2, "b") == CausalData(1, 0, (1, 1, 1))
+    assert o.header(CausalData, "b", 2) == CausalData(1, 0, (1, 1, 1))
     o.tell(2, 1, "c")
-    assert header(o, 2, "c") == CausalData(2, 0, ())
+    assert o.header(CausalData, "c", 2) == CausalData(2, 0, ())
     o.tell(2, 2, "d")  # nothing was told in group 2 yet
-    assert header(o, 2, "d") == CausalData(1, 0, (1, 1, 1, 1, 2, 2))
+    assert o.header(CausalData, "d", 2) == CausalData(1, 0, (1, 1, 1, 1, 2, 2))
 
 
 def test_cbcast_D3_an_entry_told_once_holds_for_all_later_frames_of_the_sender() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 2, "b", "c")  # b tells of a, c does not
@@ -226,14 +209,14 @@ def test_cbcast_D3_an_entry_told_once_holds_for_all_later_frames_of_the_sender()
 
 
 def test_cbcast_D4_what_a_frame_of_the_same_group_told_is_not_told_again() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 1, "b")
     o.bring(1, 3)
     o.bring(2, 3)
     o.tell(3, 1, "c")  # after a and b; b tells of a
-    assert header(o, 3, "c").changed == (1, 2, 1)
+    assert o.header(CausalData, "c", 3).changed == (1, 2, 1)
     o.bring(3, 4)
     o.bring(2, 4)
     assert o.texts(4) == []
@@ -242,13 +225,13 @@ def test_cbcast_D4_what_a_frame_of_the_same_group_told_is_not_told_again() -> No
 
 
 def test_cbcast_D4_what_a_frame_of_another_group_told_is_told_again() -> None:
-    o = overlap({1: (1, 2, 3), 2: (2, 4), 3: (3, 4)})
+    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (2, 4), 3: (3, 4)})
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 2, "b")
     o.bring(2, 4)
     o.tell(4, 3, "c")  # to 3, who never gets b
-    assert header(o, 4, "c").changed == (1, 1, 1, 2, 2, 1)
+    assert o.header(CausalData, "c", 4).changed == (1, 1, 1, 2, 2, 1)
     o.bring(4, 3)
     assert o.texts(3) == []
     o.bring(1, 3)
@@ -256,7 +239,7 @@ def test_cbcast_D4_what_a_frame_of_another_group_told_is_told_again() -> None:
 
 
 def test_cbcast_D4_a_newer_number_than_the_one_told_is_told() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 1, "b")  # tells of a
@@ -264,37 +247,37 @@ def test_cbcast_D4_a_newer_number_than_the_one_told_is_told() -> None:
     o.bring(1, 3)
     o.bring(2, 3)
     o.tell(3, 1, "c")  # after a2, which b does not tell of
-    assert header(o, 3, "c").changed == (1, 1, 2, 1, 2, 1)
+    assert o.header(CausalData, "c", 3).changed == (1, 1, 2, 1, 2, 1)
 
 
 def test_cbcast_D5_a_repeat_is_dropped_delivered_or_held_back() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.tell(1, 1, "a", "b")
     o.repeat(*o.find(1, 2, text="b"), *o.find(1, 2, text="b"))
     o.repeat(*o.find(1, 2, text="a"))
     o.bring(1, 2)
     assert o.texts(2) == ["a", "b"]
-    assert machine(o, 2).held_back() == []
+    assert o.protocols[2].held_back() == []
     assert not o.faults
 
 
 def test_cbcast_D6_all_vectors_restart_together_and_nothing_is_kept_of_the_groups_of_others() -> (
     None
 ):
-    o = overlap(RING)
+    o = Overlap(Cbcast, RING)
     figure_3(o)
-    assert machine(o, 7).foreign == 2
+    assert o.protocols[7].foreign == 2
     o.cut(RING)
-    for p in o.domain:
-        assert all(not any(V.values()) for V in machine(o, p).VV.values())
-        assert set(machine(o, p).VV) == machine(o, p).member_of
-        assert machine(o, p).foreign == 0
+    for p in o.protocols:
+        assert all(not any(V.values()) for V in o.protocols[p].VV.values())
+        assert set(o.protocols[p].VV) == o.protocols[p].member_of
+        assert o.protocols[p].foreign == 0
     o.tell(7, 4, "new")
-    assert header(o, 7, "new") == CausalData(1, 0, ())
+    assert o.header(CausalData, "new", 7) == CausalData(1, 0, ())
 
 
 def test_cbcast_D6_a_joiner_needs_nothing_from_before() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "old")
     o.bring(1, 2)
     o.cut({1: (1, 2, 3, 4), 2: (2, 3, 4)})
@@ -302,15 +285,15 @@ def test_cbcast_D6_a_joiner_needs_nothing_from_before() -> None:
     o.bring(2, 4)
     o.tell(4, 2, "y")
     o.bring(4, 3)
-    assert o.story(3) == ["123", "234", "old", "1234", "234"]  # x is missing
+    assert o.story(3) == ["123", "234", "old", "1234"]  # x is missing
     o.bring(2, 3)
     assert o.story(3)[-2:] == ["x", "y"]
     assert "old" not in o.texts(4)
 
 
-def lost_with_1() -> Overlap:
+def lost_with_1() -> Overlap[Cbcast]:
     """a of 1 reaches 2 alone, which tells 3 of it by b; both crash."""
-    o = overlap({1: (1, 2, 3, 4), 2: (2, 3, 4)})
+    o = Overlap(Cbcast, {1: (1, 2, 3, 4), 2: (2, 3, 4)})
     o.tell(1, 1, "a")
     o.bring(1, 2)
     return o
@@ -354,7 +337,7 @@ def test_a_group_that_begins_later_is_told_what_went_before() -> None:
 
 
 def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
-    o = overlap(TWO, options=Options())
+    o = Overlap(Cbcast, TWO, options=Options())
     o.tell(2, 1, "a")
     o.tell(2, 2, "b")
     assert not o.find(text="b")
@@ -366,7 +349,7 @@ def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None
 
 
 def test_a_cut_delivers_in_causal_order_what_only_the_unions_complete() -> None:
-    o = overlap({1: (1, 2, 3), 2: (2, 3, 4)})
+    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (2, 3, 4)})
     o.tell(4, 2, "a")
     o.bring(4, 2)
     o.tell(2, 1, "b")  # 3 needs a before b: group 2 must come before group 1
@@ -380,7 +363,7 @@ def test_a_cut_delivers_in_causal_order_what_only_the_unions_complete() -> None:
 
 
 def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
-    o = overlap({1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
+    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
     o.tell(4, 1, "a")
     o.tell(4, 2, "b")
     o.bring(4, 3, text="b")
@@ -391,7 +374,7 @@ def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
 
 
 def test_what_a_guest_heard_of_the_group_goes_before_what_it_sends_there() -> None:
-    o = overlap({1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
+    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
     o.tell(1, 1, "a")
     o.bring(1, 3)
     o.tell(3, 2, "b")
@@ -407,13 +390,13 @@ def test_what_a_guest_heard_of_the_group_goes_before_what_it_sends_there() -> No
 
 
 def test_a_held_frame_names_all_it_waits_for_across_groups() -> None:
-    o = overlap(TWO)
+    o = Overlap(Cbcast, TWO)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 2, "b", "c")
     o.bring(2, 3, text="c")
     o.bring(2, 3, text="b")
-    held = machine(o, 3).held_back()
+    held = o.protocols[3].held_back()
     assert sorted(held) == [
         Waiting(2, 2, 1, (Awaited("frame", 1, 1, 1),), b"b"),
         Waiting(2, 2, 2, (Awaited("frame", 2, 2, 1),), b"c"),
@@ -431,12 +414,12 @@ class Counted(Cbcast):
 
 
 def test_a_held_frame_is_looked_at_when_it_comes_and_when_what_it_waits_for_was_delivered() -> None:
-    o = Overlap(Counted, ONE, options=AT_ONCE)
+    o = Overlap(Counted, ONE)
     o.tell(1, 1, *(str(k) for k in range(100)))
     for packet in reversed(o.find(1, 2)):
         o.arrive(packet)
     assert o.texts(2) == [str(k) for k in range(100)]
-    counted = o.domain[2]
+    counted = o.protocols[2]
     assert isinstance(counted, Counted)
     assert counted.looks == 2 * 99  # the last to come is next in turn, and never held
 
@@ -461,18 +444,18 @@ LIES: dict[str, tuple[CausalData, str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_header_that_cannot_be_is_a_fault_and_harms_nothing(lie: str) -> None:
-    o = overlap(ONE, options=Options(max_held=50))
-    before = machine(o, 2).fingerprint()
+    o = Overlap(Cbcast, ONE, options=Options(max_held=50))
+    before = o.protocols[2].fingerprint()
     told, reason = LIES[lie]
     o.step(2, Receive(1, 1, 1, told, b"m"))
     assert o.faults == [(2, 1, reason)]
-    assert machine(o, 2).fingerprint() == before
+    assert o.protocols[2].fingerprint() == before
     assert o.texts(2) == []
 
 
 def test_peers_cannot_make_us_keep_entries_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cbcast, "MAX_FOREIGN", 3)
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     flood = tuple(x for h in (7, 8, 9, 10) for x in (h, 5, 1))
     o.step(2, Receive(1, 1, 1, CausalData(1, 0, flood), b"m"))
     assert o.faults == [(2, 1, "more than 3 entries about groups of others")]
@@ -488,13 +471,13 @@ IMPOSSIBLE = (
 
 
 def test_a_cut_discards_frames_with_stamps_that_cannot_be() -> None:
-    o = overlap(ONE)
+    o = Overlap(Cbcast, ONE)
     o.step(2, Receive(1, 1, 1, CausalData(1, 0, (8, 5, 1)), b"first"))
     good = Kept(1, 2, (7, 5, 1), b"good")  # it tells of a group that was never heard of here
-    view = machine(o, 2).views[1]
+    view = o.protocols[2].views[1]
     o.step(2, Cut((Flush(1, (*IMPOSSIBLE, good)),), (replace(view, number=2, era=2),)))
     assert o.story(2) == ["1234", "first", "good", "1234"]
-    assert machine(o, 2).foreign == 0
+    assert o.protocols[2].foreign == 0
 
 
 def test_a_leader_that_is_no_member_looks_at_the_form_of_stamps() -> None:
@@ -504,7 +487,7 @@ def test_a_leader_that_is_no_member_looks_at_the_form_of_stamps() -> None:
 
 
 def test_far_more_frames_in_a_group_of_others_than_may_be_held_are_no_fault() -> None:
-    o = overlap({1: (1, 2), 2: (2, 3)}, options=Options(max_held=8, resilience=0))
+    o = Overlap(Cbcast, {1: (1, 2), 2: (2, 3)}, options=Options(max_held=8, resilience=0))
     for number in range(20):
         o.tell(1, 1, f"a{number}")
         o.bring(1, 2)

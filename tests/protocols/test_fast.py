@@ -6,16 +6,16 @@ from itertools import permutations
 
 import pytest
 
+from domains import AT_ONCE, Overlap
 from machines import Bench
 from ordercast.core.events import Kept, Multicast, Receive, View
 from ordercast.core.waiting import Awaited
 from ordercast.protocols.fast import Fast, FastData
-from overlaps import AT_ONCE, Overlap
 
 W, X, Y, Z = 1, 2, 3, 4
 
 
-def entries(bench: Overlap, text: str) -> list[tuple[int, ...]]:
+def entries(bench: Overlap[Fast], text: str) -> list[tuple[int, ...]]:
     """What the frame with this text says of L."""
     L: tuple[int, ...] = bench.find(text=text)[0].header.L  # type: ignore[attr-defined]
     return [L[at : at + 3] for at in range(0, len(L), 3)]
@@ -158,8 +158,7 @@ def test_fast_D4_after_a_cut_nothing_of_the_old_era_is_named() -> None:
     bench = Overlap(Fast, {X: (1, 2), Y: (1, 2)})
     bench.tell(1, X, "a")
     bench.tell(2, Y, "b")
-    bench.join(Fast, 3)
-    bench.cut({X: (1, 2, 3), Y: (1, 2)}, joining=(3,))
+    bench.cut({X: (1, 2, 3), Y: (1, 2)})
     assert sorted(bench.texts(1)) == sorted(bench.texts(2)) == ["a", "b"]
     bench.tell(1, X, "c")
     assert entries(bench, "c") == []

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from domains import AT_ONCE, Overlap
 from ordercast.core.events import Cut, Kept, Receive, View
 from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
 from ordercast.protocols.fast_p import FastP, FastPData
-from overlaps import AT_ONCE, Overlap
 
 W, X, Y, Z = 1, 2, 3, 4
 
 
-def gldv(bench: Overlap, text: str) -> tuple[int, ...]:
+def gldv(bench: Overlap[FastP], text: str) -> tuple[int, ...]:
     return bench.find(text=text)[0].header.gldv  # type: ignore[attr-defined, no-any-return]
 
 
@@ -60,7 +60,7 @@ def test_fast_p_keeps_a_later_message_of_a_sender_behind_an_earlier_one_that_wai
     bench.bring(src=2, dst=3)
     assert bench.held_texts(3) == ["m2", "m3"]
     assert bench.held(3)[1].awaits == (Awaited("frame", X, 2, 1),)
-    assert bench.protocols[3].waiters == {1: [(1, (2, 2))], 2: []}  # type: ignore[attr-defined]
+    assert bench.protocols[3].waiters == {1: [(1, (2, 2))], 2: []}
     bench.bring(src=1, dst=3)
     assert bench.texts(3) == ["m1", "m2", "m3"]
 
@@ -173,8 +173,8 @@ def test_fast_p_D4_after_a_cut_nobody_waits_for_the_dead() -> None:
     bench.crash(1)
     bench.cut({X: (2,), Y: (2, 3)})
     assert bench.texts(3) == ["b"]
-    assert bench.protocols[3].rp == {2: 2}  # type: ignore[attr-defined]
-    assert bench.protocols[3].waiters == {2: []}  # type: ignore[attr-defined]
+    assert bench.protocols[3].rp == {2: 2}
+    assert bench.protocols[3].waiters == {2: []}
     bench.tell(2, Y, "c")
     bench.bring(text="c")
     assert bench.texts(3) == ["b", "c"]

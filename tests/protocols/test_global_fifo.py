@@ -5,36 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from domains import AT_ONCE, Groups, Overlap
 from ordercast.core.domain import AskHeld
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
-from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.protocols.global_fifo import GlobalFifo, GlobalFifoData
-from overlap import Members, Overlap
 
-TWO: Members = {1: (1, 2, 3), 2: (2, 3, 4)}
-AT_ONCE = Options(resilience=0)  # a frame leaves for another group without waiting for a holder
-
-
-def overlap(groups: Members, guests: Members | None = None, options: Options = AT_ONCE) -> Overlap:
-    return Overlap(GlobalFifo, groups, guests, options)
-
-
-def header(o: Overlap, src: ProcessId, text: str) -> GlobalFifoData:
-    found = o.find(src, header=GlobalFifoData, text=text)[0].header
-    assert isinstance(found, GlobalFifoData)
-    return found
-
-
-def machine(o: Overlap, p: ProcessId) -> GlobalFifo:
-    one = o.domain[p]
-    assert isinstance(one, GlobalFifo)
-    return one
+TWO: Groups = {1: (1, 2, 3), 2: (2, 3, 4)}
 
 
 def test_every_process_in_both_groups_that_delivers_m_prime_delivers_m_before() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "m")
     o.tell(2, 2, "m'")
     o.bring(2, 3, text="m'")
@@ -46,7 +28,7 @@ def test_every_process_in_both_groups_that_delivers_m_prime_delivers_m_before() 
 
 
 def test_wait_until_the_frame_is_the_next_of_its_sender_in_the_group() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(1, 1, "a", "b")
     o.bring(1, 2, text="b")
     assert o.texts(2) == []
@@ -55,7 +37,7 @@ def test_wait_until_the_frame_is_the_next_of_its_sender_in_the_group() -> None:
 
 
 def test_a_frame_that_waits_in_two_groups_waits_for_both() -> None:
-    o = overlap({1: (1, 2), 2: (1, 2), 3: (1, 2)})
+    o = Overlap(GlobalFifo, {1: (1, 2), 2: (1, 2), 3: (1, 2)})
     o.tell(1, 1, "a")
     o.tell(1, 2, "b")
     o.tell(1, 3, "c")
@@ -67,7 +49,7 @@ def test_a_frame_that_waits_in_two_groups_waits_for_both() -> None:
 
 
 def test_a_message_does_not_wait_for_what_its_sender_delivered() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(1, 1, "a")
     o.bring(1, 2)
     o.tell(2, 2, "b")
@@ -76,29 +58,29 @@ def test_a_message_does_not_wait_for_what_its_sender_delivered() -> None:
 
 
 def test_global_fifo_D1_a_repeat_is_dropped_delivered_or_held_back() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(1, 1, "a", "b")
     o.repeat(*o.find(1, 2, text="b"), *o.find(1, 2, text="b"))
     o.repeat(*o.find(1, 2, text="a"))
     o.bring(1, 2)
     assert o.texts(2) == ["a", "b"]
-    assert machine(o, 2).held_back() == []
+    assert o.protocols[2].held_back() == []
     assert not o.faults
 
 
 def test_global_fifo_D2_the_table_carries_what_changed_since_the_frame_before() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "a", "b")
     o.tell(2, 2, "c", "d")
     o.tell(2, 1, "e")
-    assert header(o, 2, "b") == GlobalFifoData(2, 0, ())
-    assert header(o, 2, "c") == GlobalFifoData(1, 0, (1, 2))
-    assert header(o, 2, "d") == GlobalFifoData(2, 0, ())
-    assert header(o, 2, "e") == GlobalFifoData(3, 0, (2, 2))
+    assert o.header(GlobalFifoData, "b", 2) == GlobalFifoData(2, 0, ())
+    assert o.header(GlobalFifoData, "c", 2) == GlobalFifoData(1, 0, (1, 2))
+    assert o.header(GlobalFifoData, "d", 2) == GlobalFifoData(2, 0, ())
+    assert o.header(GlobalFifoData, "e", 2) == GlobalFifoData(3, 0, (2, 2))
 
 
 def test_global_fifo_D2_a_number_told_once_holds_for_all_later_frames() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "a")
     o.tell(2, 2, "b", "c")  # b tells of a, c does not
     o.bring(2, 3, text="c")
@@ -109,19 +91,19 @@ def test_global_fifo_D2_a_number_told_once_holds_for_all_later_frames() -> None:
 
 
 def test_global_fifo_D3_a_sender_delivers_its_own_message_at_once_and_gets_no_copy() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "m")
     assert o.texts(2) == ["m"]
     assert not o.find(dst=2)
 
 
 def test_global_fifo_D4_all_numbers_restart_together() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "a")
     o.tell(2, 2, "b")
     o.cut({1: (1, 2, 3, 4), 2: (2, 3, 4)})
     o.tell(2, 2, "c")
-    assert header(o, 2, "c") == GlobalFifoData(1, 0, ())
+    assert o.header(GlobalFifoData, "c", 2) == GlobalFifoData(1, 0, ())
     o.tell(2, 1, "d")
     o.bring(2, 4, text="d")
     assert o.texts(4) == ["b"]  # 4 joined group 1 and waits for c
@@ -130,7 +112,7 @@ def test_global_fifo_D4_all_numbers_restart_together() -> None:
 
 
 def test_global_fifo_D5_what_follows_a_lost_message_in_the_same_group_is_dropped() -> None:
-    o = overlap({1: (1, 2, 3)})
+    o = Overlap(GlobalFifo, {1: (1, 2, 3)})
     o.tell(1, 1, "a", "b")
     o.lose(text="a")
     o.bring(1, 2)
@@ -140,7 +122,7 @@ def test_global_fifo_D5_what_follows_a_lost_message_in_the_same_group_is_dropped
 
 
 def test_global_fifo_D5_what_follows_a_lost_message_in_another_group_is_delivered() -> None:
-    o = overlap({1: (1, 2, 3), 2: (1, 2, 3)})
+    o = Overlap(GlobalFifo, {1: (1, 2, 3), 2: (1, 2, 3)})
     o.tell(1, 1, "a")
     o.tell(1, 2, "b", "c")
     o.lose(text="a")
@@ -152,7 +134,7 @@ def test_global_fifo_D5_what_follows_a_lost_message_in_another_group_is_delivere
 
 
 def test_global_fifo_D5_what_is_dropped_in_one_group_is_lost_for_the_others() -> None:
-    o = overlap({1: (1, 2, 3), 2: (1, 2, 3)})
+    o = Overlap(GlobalFifo, {1: (1, 2, 3), 2: (1, 2, 3)})
     o.tell(1, 1, "a", "b")
     o.tell(1, 2, "c")
     o.lose(text="a")
@@ -170,7 +152,7 @@ def test_a_group_that_begins_later_is_told_what_went_before() -> None:
 
 
 def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
-    o = overlap(TWO, options=Options())
+    o = Overlap(GlobalFifo, TWO, options=Options())
     o.tell(2, 1, "a")
     o.tell(2, 2, "b")
     assert not o.find(text="b")
@@ -182,7 +164,7 @@ def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None
 
 
 def test_a_cut_delivers_in_the_order_of_sending_whatever_the_groups() -> None:
-    o = overlap({1: (1, 2), 2: (1, 2)})
+    o = Overlap(GlobalFifo, {1: (1, 2), 2: (1, 2)})
     o.tell(1, 2, "a")
     o.tell(1, 1, "b")
     o.tell(1, 2, "c")
@@ -191,7 +173,7 @@ def test_a_cut_delivers_in_the_order_of_sending_whatever_the_groups() -> None:
 
 
 def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
-    o = overlap({1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
+    o = Overlap(GlobalFifo, {1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
     o.tell(4, 1, "a")
     o.tell(4, 2, "b")
     o.bring(4, 3, text="b")
@@ -202,12 +184,12 @@ def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
 
 
 def test_a_held_frame_names_all_it_waits_for() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     o.tell(2, 1, "a")
     o.tell(2, 2, "b", "c")
     o.tell(2, 1, "d")
     o.bring(2, 3, text="d")
-    assert machine(o, 3).held_back() == [
+    assert o.protocols[3].held_back() == [
         Waiting(1, 2, 2, (Awaited("frame", 1, 2, 1), Awaited("frame", 2, 2, 2)), b"d")
     ]
 
@@ -221,22 +203,22 @@ LIES: dict[str, tuple[GlobalFifoData, str]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_header_that_cannot_be_is_a_fault_and_harms_nothing(lie: str) -> None:
-    o = overlap(TWO, options=Options(max_held=50))
-    before = machine(o, 2).fingerprint()
+    o = Overlap(GlobalFifo, TWO, options=Options(max_held=50))
+    before = o.protocols[2].fingerprint()
     told, reason = LIES[lie]
     o.step(2, Receive(1, 1, 1, told, b"m"))
     assert o.faults == [(2, 1, reason)]
-    assert machine(o, 2).fingerprint() == before
+    assert o.protocols[2].fingerprint() == before
     assert o.texts(2) == []
 
 
 def test_a_cut_discards_frames_with_stamps_that_cannot_be() -> None:
-    o = overlap(TWO)
+    o = Overlap(GlobalFifo, TWO)
     union = (
         Kept(1, 1, (2,), b"half a pair"),
         Kept(1, 1, (2, 1), b"not there"),
         Kept(1, 1, (7, 5), b"good"),
     )
-    views = (replace(machine(o, 2).views[g], number=2, era=2) for g in (1, 2))
+    views = (replace(o.protocols[2].views[g], number=2, era=2) for g in (1, 2))
     o.step(2, Cut((Flush(1, union), Flush(2, ())), tuple(views)))
     assert o.texts(2) == ["good"]

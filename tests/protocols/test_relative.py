@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from domains import Overlap
 from ordercast.core.events import Kept, Receive
 from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
 from ordercast.protocols.relative import Relative, RelativeData
-from overlaps import Overlap
 
 W, X, Y, Z = 1, 2, 3, 4
 
 
-def header(bench: Overlap, text: str) -> RelativeData:
-    found = bench.find(text=text)[0].header
-    assert isinstance(found, RelativeData)
-    return found
+def tells(bench: Overlap[Relative], text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """LDV and group numbers in the header of a message under way."""
+    header = bench.header(RelativeData, text)
+    return header.ldv, header.gbn
 
 
 def test_relative_delivers_in_figure_1_the_cause_first() -> None:
@@ -102,7 +102,7 @@ def test_relative_D2_two_messages_of_two_groups_never_wait_for_each_other() -> N
     bench.tell(1, X, "m")
     bench.tell(2, X, "x1", "x2")
     bench.tell(2, Y, "n")
-    assert (header(bench, "m").b, header(bench, "n").b) == (3, 3)
+    assert (bench.header(RelativeData, "m").b, bench.header(RelativeData, "n").b) == (3, 3)
     bench.settle()
     for p in (1, 2, 3):
         assert sorted(bench.texts(p)) == ["m", "n", "x1", "x2", "y1", "y2"]
@@ -115,7 +115,7 @@ def test_relative_D3_a_later_delivery_with_a_smaller_number_hides_nothing() -> N
     bench.bring(src=1, dst=3)
     bench.bring(src=2, dst=3)
     bench.tell(3, Y, "c")
-    assert header(bench, "c").gbn == (X, 3)
+    assert bench.header(RelativeData, "c").gbn == (X, 3)
     bench.ring(3, "silence", X)
     bench.bring(src=3, dst=4)
     bench.bring(src=2, dst=4)
@@ -132,8 +132,8 @@ def test_relative_D4_all_messages_up_to_the_block_are_delivered_before() -> None
     bench.tell(2, Y, "u", "v", "m1")
     bench.bring(dst=5)
     bench.tell(5, X, "m2")
-    assert (header(bench, "m0").b, header(bench, "m1").b) == (2, 3)
-    assert header(bench, "m2").gbn == (Z, 1, Y, 3)
+    assert (bench.header(RelativeData, "m0").b, bench.header(RelativeData, "m1").b) == (2, 3)
+    assert bench.header(RelativeData, "m2").gbn == (Z, 1, Y, 3)
     bench.bring(src=2, dst=9)
     bench.bring(src=1, dst=9, text="m0")
     bench.bring(src=5, dst=9)
@@ -163,10 +163,10 @@ def test_relative_D5_a_frame_carries_the_numbers_of_groups_and_a_delivery_takes_
     bench.tell(1, X, "a")
     bench.bring(dst=2)
     bench.tell(2, Y, "b")
-    assert header(bench, "b").gbn == (X, 1)
+    assert bench.header(RelativeData, "b").gbn == (X, 1)
     bench.bring(dst=3)
     bench.tell(3, Z, "c")
-    assert header(bench, "c").gbn == (X, 1, Y, 2)
+    assert bench.header(RelativeData, "c").gbn == (X, 1, Y, 2)
     assert bench.numbers(3) == 3
 
 
@@ -186,11 +186,11 @@ def test_relative_D7_a_frame_tells_what_changed_since_the_one_before_in_its_grou
     bench.tell(2, X, "a")
     bench.carry()
     bench.tell(1, X, "b", "c")
-    assert header(bench, "b").ldv == (2, 1)
-    assert header(bench, "c").ldv == (1, 2)
+    assert bench.header(RelativeData, "b").ldv == (2, 1)
+    assert bench.header(RelativeData, "c").ldv == (1, 2)
     bench.tell(1, Y, "d", "e")
-    assert (header(bench, "d").ldv, header(bench, "d").gbn) == ((), (X, 3))
-    assert (header(bench, "e").ldv, header(bench, "e").gbn) == ((1, 4), ())
+    assert tells(bench, "d") == ((), (X, 3))
+    assert tells(bench, "e") == ((1, 4), ())
 
 
 def test_relative_D7_a_group_number_that_another_told_is_told_again() -> None:
@@ -201,12 +201,12 @@ def test_relative_D7_a_group_number_that_another_told_is_told_again() -> None:
     bench.step(2, Receive(5, Z, 1, Null(1)))
     bench.bring(dst=3)
     bench.tell(2, X, "b")  # tells of "a" and of Z
-    assert (header(bench, "b").ldv, header(bench, "b").gbn) == ((1, 2), (Z, 1))
+    assert tells(bench, "b") == ((1, 2), (Z, 1))
     bench.bring(dst=3)
     bench.tell(3, Y, "c")
-    assert header(bench, "c").gbn == (Z, 1, X, 3)
+    assert bench.header(RelativeData, "c").gbn == (Z, 1, X, 3)
     bench.tell(3, X, "d")
-    assert (header(bench, "d").ldv, header(bench, "d").gbn) == ((2, 3), (Z, 1, Y, 4))
+    assert tells(bench, "d") == ((2, 3), (Z, 1, Y, 4))
 
 
 def test_relative_D8_a_cut_delivers_what_waited_for_the_dead_and_begins_again() -> None:
@@ -218,7 +218,7 @@ def test_relative_D8_a_cut_delivers_what_waited_for_the_dead_and_begins_again() 
     bench.cut({X: (1, 2), Y: (1, 2)})
     assert bench.texts(2) == ["cause", "effect"]
     bench.tell(1, X, "c")
-    assert (header(bench, "c").ldv, header(bench, "c").gbn) == ((), ())
+    assert tells(bench, "c") == ((), ())
     bench.bring(text="c")
     assert bench.texts(2) == ["cause", "effect", "c"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from domains import Overlap
 from ordercast.core.block_order import BlockData
 from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
 from ordercast.protocols.slow import Slow
-from overlaps import Overlap
 
 X, Y = 1, 2
 
@@ -105,8 +105,7 @@ def test_slow_D4_a_joiner_counts_on_from_the_highest_number_known() -> None:
     bench = Overlap(Slow, {X: (1, 2)})
     bench.tell(1, X, "a", "b", "c")
     bench.carry()
-    bench.join(Slow, 3)
-    bench.cut({X: (1, 2, 3)}, joining=(3,))
+    bench.cut({X: (1, 2, 3)})
     assert bench.numbers(3) == 3
     bench.tell(3, X, "d")
     bench.settle()
@@ -115,7 +114,7 @@ def test_slow_D4_a_joiner_counts_on_from_the_highest_number_known() -> None:
     assert not bench.faults
 
 
-def two_die(bench: Overlap) -> None:
+def two_die(bench: Overlap[Slow]) -> None:
     """2 delivered "cause" of 1, which nobody else got, and its "effect" reached 3 alone."""
     bench.tell(1, X, "cause")
     bench.bring(dst=2)
