@@ -256,6 +256,30 @@ async def test_a_port_that_is_taken_for_udp_is_said_so() -> None:
             await node.start()
 
 
+@pytest.mark.parametrize(
+    ("host", "interface", "says"),
+    [
+        ("127.0.0.1", "203.0.113.9", "interface='203.0.113.9' is no address of this machine"),
+        ("::1", "", "bind='::1' with IpMulticast.*IPv4 only"),
+    ],
+)
+async def test_what_cannot_multicast_is_a_config_error_and_leaves_no_port_open(
+    host: str, interface: str, says: str
+) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        port = probe.getsockname()[1]
+    bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    transport = oc.IpMulticast(free_group(), interface=interface)
+    node = oc.Node("alice", bind=bind, bootstrap=True, transport=transport)
+    with pytest.raises(oc.ConfigError, match=says):
+        await node.start()
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(family, kind) as probe:
+            probe.bind((host, port))
+
+
 async def test_port_0_finds_a_number_that_is_free_for_both(monkeypatch: Any) -> None:
     opened: list[int] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

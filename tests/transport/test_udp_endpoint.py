@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from datagrams import free_group
+from ordercast.errors import ConfigError
 from ordercast.transport.datagram import (
     FRAGMENT,
     FRAMES,
@@ -470,12 +471,12 @@ def test_a_port_that_is_taken_is_named(run: Run) -> None:
     run(body())
 
 
-def test_an_interface_that_is_not_here_is_named_with_the_call(run: Run) -> None:
+def test_an_interface_that_is_not_here_is_named(run: Run) -> None:
     async def body() -> None:
         with sites(Udp()) as (a,):
             settings = IpMulticast(free_group(), interface="203.0.113.9")
             other = DatagramEndpoint(settings, a, name="x", session=b"12345678", max_frame=100)
-            with pytest.raises(OSError, match="IP_MULTICAST_IF failed"):
+            with pytest.raises(ConfigError, match=r"interface='203\.0\.113\.9' is no address"):
                 other.open((HOST, 0))
 
     run(body())

@@ -35,6 +35,7 @@ def test_a_name_stands_for_its_defaults():
         ({"max_datagram": 511}, ValueError, "max_datagram=511 must lie between 512 and 65507"),
         ({"max_datagram": 65_508}, ValueError, "max_datagram=65508"),
         ({"max_datagram": "1400"}, TypeError, "max_datagram is a whole number"),
+        ({"seed": "x"}, TypeError, "seed is a whole number, not 'x'"),
         ({"queue_bytes": 0}, ValueError, "queue_bytes=0 must be positive"),
         ({"reassembly_ms": True}, TypeError, "reassembly_ms is a whole number"),
         ({"inject_loss": 1}, ValueError, "inject_loss=1 must be at least 0 and below 1"),
@@ -49,14 +50,24 @@ def test_a_wrong_option_is_named(options, error, says):
 
 
 @pytest.mark.parametrize(
-    "group", ["10.0.0.1:7700", "239.1.2.3", "239.1.2.3:0", "239.1.2.3:65536", "ff02::1:7700", "x:1"]
-)
-def test_a_group_that_is_no_multicast_address_is_refused(group):
-    with pytest.raises(ValueError, match="group="):
+    "group",
+    [
+        "10.0.0.1:7700", "239.1.2.3", "239.1.2.3:0", "239.1.2.3:65536", "239.7.7.777:7700",
+        "[ff02::1]:7700", "x:1",
+    ],
+)  # fmt: skip
+def test_a_group_that_is_no_multicast_address_is_refused_with_one_that_is(group):
+    with pytest.raises(ValueError, match=r"group=.*write it like '239\.7\.7\.7:7700'") as refused:
         IpMulticast(group)
+    assert repr(group) in str(refused.value)
 
 
-@pytest.mark.parametrize("options", [{"interface": "eth0"}, {"ttl": 0}, {"ttl": 256}])
+def test_the_name_of_an_interface_is_refused_with_what_is_wanted():
+    with pytest.raises(ValueError, match="address of the interface, not its name"):
+        IpMulticast("239.1.2.3:7700", interface="eth99")
+
+
+@pytest.mark.parametrize("options", [{"interface": 7}, {"ttl": 0}, {"ttl": 256}])
 def test_a_wrong_interface_or_ttl_is_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         IpMulticast("239.1.2.3:7700", **options)

@@ -48,7 +48,9 @@ class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             value = getattr(self, name)
             if name.startswith("inject_"):
                 _check_share(name, value)
-            elif name not in ("seed", "group", "interface"):
+            elif name == "seed":
+                _check_whole(name, value)
+            elif name not in ("group", "interface"):
                 _check_size(name, value)
         if not MIN_DATAGRAM <= self.max_datagram <= MAX_DATAGRAM:
             raise ValueError(
@@ -80,8 +82,11 @@ class IpMulticast(Datagrams, frozen=True, tag="multicast"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.address  # noqa: B018  checks it
-        if self.interface:
-            _check_ipv4("interface", self.interface)
+        if self.interface and _ipv4(self.interface) is None:
+            raise ValueError(
+                f"interface={self.interface!r} is not an IPv4 address; give the address of the "
+                "interface, not its name"
+            )
         if not 1 <= self.ttl <= 255:
             raise ValueError(f"ttl={self.ttl} must lie between 1 and 255")
 
@@ -92,7 +97,8 @@ class IpMulticast(Datagrams, frozen=True, tag="multicast"):
             raise TypeError(f"group is a str like '239.7.7.7:7700', not {self.group!r}")
         host, _, port = self.group.rpartition(":")
         numeric = port.isascii() and port.isdigit() and 0 < int(port) < 65_536
-        if not numeric or not _check_ipv4("group", host).is_multicast:
+        ip = _ipv4(host)
+        if not numeric or ip is None or not ip.is_multicast:
             raise ValueError(
                 f"group={self.group!r} is not an IPv4 multicast address; write it like "
                 "'239.7.7.7:7700' (224.0.0.0 to 239.255.255.255, port 1 to 65535)"
@@ -126,10 +132,14 @@ def label_of(transport: Transport) -> str:
     return transport if isinstance(transport, str) else transport.label
 
 
-def _check_size(name: str, value: object) -> None:
+def _check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {value!r}")
-    if value <= 0:
+    return value
+
+
+def _check_size(name: str, value: object) -> None:
+    if _check_whole(name, value) <= 0:
         raise ValueError(f"{name}={value} must be positive")
 
 
@@ -140,8 +150,8 @@ def _check_share(name: str, value: object) -> None:
         raise ValueError(f"{name}={value} must be at least 0 and below 1")
 
 
-def _check_ipv4(name: str, text: str) -> IPv4Address:
+def _ipv4(text: object) -> IPv4Address | None:
     try:
-        return IPv4Address(text)
-    except (AddressValueError, TypeError):
-        raise ValueError(f"{name}={text!r} is not an IPv4 address") from None
+        return IPv4Address(text) if isinstance(text, str) else None
+    except AddressValueError:
+        return None

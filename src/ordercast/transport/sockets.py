@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 
+from ordercast.errors import ConfigError
 from ordercast.transport.contract import Address
 from ordercast.transport.settings import IpMulticast
 
@@ -25,16 +27,21 @@ def multicast_socket(settings: IpMulticast, bound_to: str) -> socket.socket:
         if hasattr(socket, option):
             sock.setsockopt(socket.SOL_SOCKET, getattr(socket, option), 1)
     _bound(sock, (host, port), settings.socket_buffer)
-    request = socket.inet_aton(host) + socket.inet_aton(_interface(settings, bound_to))
-    _set(sock, "IP_ADD_MEMBERSHIP", request)
+    interface = _interface(settings, bound_to)
+    request = socket.inet_aton(host) + socket.inet_aton(interface)
+    _set(sock, "IP_ADD_MEMBERSHIP", request, interface)
     return sock
 
 
 def prepare_to_multicast(sock: socket.socket, settings: IpMulticast, bound_to: str) -> None:
     """What this socket sends to the group goes out of the interface, and back to this machine."""
     if sock.family != socket.AF_INET:
-        raise OSError(f"bound to {bound_to}: an IPv4 multicast group needs an IPv4 address")
-    _set(sock, "IP_MULTICAST_IF", socket.inet_aton(_interface(settings, bound_to)))
+        raise ConfigError(
+            f"bind={bound_to!r} with IpMulticast({settings.group!r}): multicast is for IPv4 only; "
+            "bind the node to an IPv4 address"
+        )
+    interface = _interface(settings, bound_to)
+    _set(sock, "IP_MULTICAST_IF", socket.inet_aton(interface), interface)
     _set(sock, "IP_MULTICAST_TTL", settings.ttl)
     _set(sock, "IP_MULTICAST_LOOP", 1)
 
@@ -56,9 +63,17 @@ def _bound(sock: socket.socket, address: Address, buffer_bytes: int) -> socket.s
     return sock
 
 
-def _set(sock: socket.socket, option: str, value: int | bytes) -> None:
+def _set(sock: socket.socket, option: str, value: int | bytes, interface: str = "") -> None:
     try:
         sock.setsockopt(socket.IPPROTO_IP, getattr(socket, option), value)
     except OSError as error:
         sock.close()
+        if interface and error.errno in (errno.EADDRNOTAVAIL, errno.ENODEV):
+            raise ConfigError(f"interface={interface!r} {_trouble(interface)}") from error
         raise OSError(error.errno, f"{option} failed: {error}") from error
+
+
+def _trouble(interface: str) -> str:
+    if interface == EVERYWHERE:
+        return "leads nowhere: this machine has no route for multicast; give interface='address'"
+    return "is no address of this machine, or of an interface without multicast"

@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from ordercast.core.ids import ProcessId
+from ordercast.errors import ConfigError
 from ordercast.transport.contract import Address, DatagramCounters, DatagramHandler
 from ordercast.transport.flow import Flow
 from ordercast.transport.injection import Injection
@@ -61,7 +62,7 @@ class DatagramEndpoint:
     # -- opening and closing ----------------------------------------------------------------------
 
     def open(self, address: Address) -> None:
-        """Take the port. `OSError` names the call that failed."""
+        """Take the port. `OSError` names the call that failed, `ConfigError` a wrong interface."""
         settings = self.settings
         sock = unicast_socket(address, settings.socket_buffer)
         self._sockets.append(sock)
@@ -71,7 +72,7 @@ class DatagramEndpoint:
                 group = settings.address
                 prepare_to_multicast(sock, settings, address[0])
                 self._sockets.append(multicast_socket(settings, address[0]))
-        except OSError:
+        except (OSError, ConfigError):
             self._sockets.pop().close()
             raise
         self._sender.open(sock, group)
