@@ -46,10 +46,6 @@ class BlockMatrix(PlainState):
         """The highest complete block; of a group without others, every block is."""
         return self.last.lowest if self.last.marks else MAX_BLOCK
 
-    def complete(self, B: int) -> bool:
-        """Was every other member heard with B or more?"""
-        return B <= self.CBV
-
     def hear(self, j: ProcessId, b: int) -> None:
         """j has spoken with number b."""
         self.last.raise_to(j, b)
