@@ -14,7 +14,7 @@ COLUMNS = (
 def markdown_table() -> str:
     """All protocols, what they promise, and the network classes they name."""
     lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
-    lines += [_row(cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
+    lines += [_row(_cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
     letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
     lines += ["", f"Header: integers in the header of a frame. Packets: per frame. {letters}.", ""]
     lines += ["Open group: a node that is no member may send to it (`Node.send_to`).", ""]
@@ -28,12 +28,15 @@ def markdown_table() -> str:
     return "\n".join(lines)
 
 
-def cells(d: Declaration) -> tuple[str, ...]:
+def _cells(d: Declaration) -> tuple[str, ...]:
     """One protocol, in the order of COLUMNS."""
     orders = (f"`{order}`{_default(order, d.name)}" for order in d.orders)
+    return (f"`{d.name}`", ", ".join(orders), *needs_and_costs(d), d.silence, d.source)
+
+
+def needs_and_costs(d: Declaration) -> tuple[str, ...]:
+    """What every table of protocols has, from its scope to whether its group is open."""
     return (
-        f"`{d.name}`",
-        ", ".join(orders),
         d.scope,
         d.network,
         d.header,
@@ -41,8 +44,6 @@ def cells(d: Declaration) -> tuple[str, ...]:
         "yes" if d.exact else "no",
         "yes" if d.everyone_speaks else "no",
         "no" if d.closed else "yes",
-        d.silence,
-        d.source,
     )
 
 

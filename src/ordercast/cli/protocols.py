@@ -8,23 +8,36 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ordercast.cli.exits import console
-from ordercast.cli.guarantees import markdown_table
-from ordercast.core.declaration import LETTERS, Declaration
+from ordercast.cli.guarantees import markdown_table, needs_and_costs
+from ordercast.core.declaration import LETTERS, NETWORKS, Declaration
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
+SOURCES = {
+    "001": "slides after Coulouris, Dollimore, Kindberg: Distributed Systems",
+    "004": "Macêdo: Causal Order Protocols for Group Communication",
+}  # docs/SOURCES.md has them all
 SIGNS = "\n".join(
     (
         "*  what this order gets by default",
+        "scope: group, the order holds in each group; domain, across all groups of it",
+        "net: the weakest network it works on by itself; the library sees to that",
+        *(f"  {name:3}  {meaning}" for name, meaning in NETWORKS.items()),
         "header: integers per frame; packets: per frame",
-        *(f"{letter}  {meaning}" for letter, meaning in LETTERS.items()),
+        *(f"  {letter}  {meaning}" for letter, meaning in LETTERS.items()),
+        "  NULLs  and an empty frame of each member that has nothing to say",
         "exact: a message waits only for what it depends on",
         "all speak: a silent member holds the others up",
-        "--markdown prints all that they declare",
+        "open: a node that is no member may send to the group",
+        "source: what it comes from; docs/SOURCES.md",
+        *(f"  {number}  {title}" for number, title in SOURCES.items()),
+        "--markdown prints all that they declare, as in docs/GUARANTEES.md",
     )
 )
 COLUMNS = (
-    "protocol", "order", "scope", "net", "header", "packets", "exact", "all speak", "source",
+    "protocol", "order", "scope", "net", "header", "packets", "exact", "all speak", "open",
+    "source",
 )  # fmt: skip
+NEVER_CUT = ("protocol", "order", "scope", "net")
 
 
 def protocols(
@@ -41,24 +54,15 @@ def protocols(
         return
     table = Table(title="Protocols", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for column in COLUMNS:
-        table.add_column(column, no_wrap=column in ("protocol", "net"))
+        table.add_column(column, no_wrap=column in NEVER_CUT)
     for one in declarations:
-        table.add_row(*cells(one))
+        table.add_row(*_cells(one))
     console.print(table)
-    console.print(SIGNS)
+    console.print(SIGNS, highlight=False)
 
 
-def cells(d: Declaration) -> tuple[str, ...]:
+def _cells(d: Declaration) -> tuple[str, ...]:
     """One protocol, in the order of COLUMNS."""
     orders = (f"{order}{'*' if DEFAULTS.get(order) == d.name else ''}" for order in d.orders)
-    return (
-        d.name,
-        "\n".join(orders),
-        d.scope,
-        d.network,
-        d.header,
-        d.packets,
-        "yes" if d.exact else "no",
-        "yes" if d.everyone_speaks else "no",
-        d.source,
-    )
+    sources = (number for number in SOURCES if number in d.source)
+    return (d.name, "\n".join(orders), *needs_and_costs(d), "\n".join(sources))
