@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ordercast.core.events import Receive
 from ordercast.errors import PeerError
-from ordercast.reliability.link import Link, LinkAck, Linked, Packet
+from ordercast.reliability.link import MAX_LACKS, Link, LinkAck, Linked, Packet
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def test_whatever_the_network_does_every_packet_arrives_once_in_the_order_of_sen
 
     def arrive(to: int, what: Packet | LinkAck) -> None:
         if isinstance(what, LinkAck):
-            ends[to].acknowledged(what.ack)
+            ends[to].told(what)
         else:
             got[to] += words(ends[to].receive(received(what)))
 
@@ -115,7 +115,83 @@ def test_a_packet_behind_a_gap_is_not_acknowledged() -> None:
     here, there = pair()
     _, second = send(here, 1, 2)
     there.receive(received(second))
-    assert there.acknowledge() == LinkAck(0)
+    assert there.acknowledge() == LinkAck(0, (1,), 2)
+
+
+def numbers(packets: list[Packet]) -> list[int]:
+    return [header.s for _, _, header, _ in packets if isinstance(header, Linked)]
+
+
+def with_gaps() -> tuple[Link, Link]:
+    """Of six packets two and five came."""
+    here, there = pair()
+    packets = send(here, *range(1, 7))
+    for packet in (packets[1], packets[4]):
+        there.receive(received(packet))
+    return here, there
+
+
+def test_an_acknowledgement_alone_says_which_packets_lack() -> None:
+    _, there = with_gaps()
+    assert there.acknowledge() == LinkAck(0, (1, 3, 4), 5)
+
+
+def test_what_the_peer_has_is_not_transmitted_again() -> None:
+    here, there = with_gaps()
+    here.told(there.acknowledge())
+    here.stalled(10)
+    assert numbers(here.stalled(10)) == [1, 3, 4, 6]
+
+
+def test_what_was_sent_since_the_last_look_is_not_transmitted_again() -> None:
+    here, _ = pair()
+    send(here, 1, 2)
+    here.stalled(10)
+    send(here, 3, 4)
+    assert numbers(here.stalled(10)) == [1, 2]
+    assert numbers(here.stalled(10)) == [1, 2, 3, 4]
+
+
+def test_the_oldest_is_transmitted_again_whatever_the_peer_said() -> None:
+    here, _ = pair()
+    send(here, 1, 2, 3)
+    here.told(LinkAck(0, (2,), 3))  # 1 came, and the word that said so did not
+    here.stalled(10)
+    assert numbers(here.stalled(10)) == [1, 2]
+
+
+def test_a_packet_does_not_stand_in_for_the_word_on_what_lacks() -> None:
+    _, there = with_gaps()
+    send(there, 9)
+    assert there.owed == 2
+
+
+def test_no_more_than_a_few_gaps_are_told() -> None:
+    here, there = pair()
+    for packet in send(here, *range(1, 4 * MAX_LACKS))[1::2]:
+        there.receive(received(packet))
+    word = there.acknowledge()
+    assert word.lacks == tuple(range(1, 2 * MAX_LACKS, 2))
+    assert word.top == 4 * MAX_LACKS - 2
+
+
+@pytest.mark.parametrize("word", [LinkAck(0, (1,), 4), LinkAck(0, (1,) * (MAX_LACKS + 1), 2)])
+def test_a_word_on_packets_that_were_not_sent_or_on_too_many_is_the_peers_fault(
+    word: LinkAck,
+) -> None:
+    here, _ = pair()
+    send(here, 1, 2, 3)
+    with pytest.raises(PeerError, match="3 were sent"):
+        here.told(word)
+    assert (here.lacks, here.top) == ((), 0)
+
+
+def test_numbers_that_were_never_sent_are_not_transmitted() -> None:
+    here, _ = pair()
+    send(here, 1, 2, 3)
+    here.told(LinkAck(0, (-7, 0, 99, 2), 3))
+    here.stalled(10)
+    assert numbers(here.stalled(10)) == [1, 2]
 
 
 def test_a_repeat_is_acknowledged_again_because_the_first_answer_was_lost() -> None:

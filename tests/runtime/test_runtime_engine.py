@@ -146,7 +146,7 @@ async def test_a_repeat_has_the_content_of_the_first_and_acknowledgements_have_n
 
 def test_the_headers_of_links_have_these_bytes() -> None:
     alone = LINKS.encode(LINK_CHANNEL, 0, LinkAck(7), b"")
-    assert alone == bytes.fromhex("00000014 01 00 ffffffff 00000000 00000002 9107")
+    assert alone == bytes.fromhex("00000016 01 00 ffffffff 00000000 00000004 93079000")
     linked = ChannelCodec((FifoData, Linked)).encode_header(Linked(9, 7, FifoData(3, 2)))
     assert linked == (1, bytes.fromhex("93 09 07 92 00 c403 920302"))
 

@@ -78,7 +78,7 @@ class LinkAlone(OrderingProtocol):
     @on(LinkAck)
     def on_link_ack(self, p: ProcessId, g: GroupId, ack: LinkAck, m: bytes) -> None:
         """What the peer has need not be repeated."""
-        self.links[p].acknowledged(ack.ack)
+        self.links[p].told(ack)
 
     def on_timer(self, g: GroupId, name: str) -> None:
         self.running.discard(name)

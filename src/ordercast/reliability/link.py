@@ -9,13 +9,18 @@ Costs       two integers in every header; one acknowledgement per `ack_every` pa
     receive(<m, s, ack>)     unacked := those above ack
                              if s = r + 1: r := s, deliver m, then what waited behind it
                              else if s > r: keep it; otherwise it is a repeat
-    acknowledge r            with the next packet to q, or alone after a while
-    no progress for a while  transmit again what is unacknowledged
+    acknowledge r            with the next packet to q, or alone after a while; alone it also says
+                             which packets lack below the highest that came
+    no progress for a while  transmit again the oldest that is unacknowledged, what q lacks, and
+                             what is above the highest that came to q
 
 One link carries all groups that two processes share, so order between groups is kept too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -25,6 +30,7 @@ from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 
 LINK_GROUP: GroupId = 0  # packets of the links themselves belong to no group
+MAX_LACKS = 64  # named in one acknowledgement: of more, the first
 
 
 class Linked(msgspec.Struct, frozen=True, array_like=True):
@@ -36,9 +42,11 @@ class Linked(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LinkAck(msgspec.Struct, frozen=True, array_like=True):
-    """Everything up to `ack` has arrived here."""
+    """Everything up to `ack` has arrived here; of what was sent up to `top` these lack."""
 
     ack: int
+    lacks: tuple[int, ...] = ()
+    top: int = 0  # the highest that arrived, if any lack
 
 
 Packet = tuple[GroupId, int, msgspec.Struct, bytes]
@@ -54,7 +62,10 @@ class Link(PlainState):
         self.r = 0  # packets received in order
         self.ahead: dict[int, Receive] = {}  # received, a predecessor is missing
         self.owed = 0  # packets received since the last acknowledgement
+        self.lacks: tuple[int, ...] = ()  # what the peer said that it lacks, ...
+        self.top = 0  # ... and the highest that had come to it
         self.seen_unacked = 0  # the oldest unacknowledged packet when last looked at
+        self.seen_s = 0  # packets sent when last looked at
         self.repeats = 0  # times it was transmitted again since the peer was last heard or sent to
         self.ack_every = ack_every
         self.window = window  # how far ahead a packet may come
@@ -93,26 +104,49 @@ class Link(PlainState):
             del self.unacked[oldest]
             self.repeats = 0
 
+    def told(self, word: LinkAck) -> None:
+        """An acknowledgement came alone."""
+        if word.top > self.s or len(word.lacks) > MAX_LACKS:
+            raise PeerError(f"{len(word.lacks)} packets up to {word.top} lack; {self.s} were sent")
+        self.acknowledged(word.ack)
+        self.lacks, self.top = word.lacks, word.top
+
     def acknowledge(self) -> LinkAck:
         """An acknowledgement that travels alone."""
         self.owed = 0
-        return LinkAck(self.r)
+        if not self.ahead:
+            return LinkAck(self.r)
+        top = max(self.ahead)
+        gaps = (s for s in range(self.r + 1, top) if s not in self.ahead)
+        return LinkAck(self.r, tuple(islice(gaps, MAX_LACKS)), top)
 
     def must_acknowledge(self) -> bool:
         """Have enough packets come in for an answer of its own?"""
         return self.owed >= self.ack_every
 
     def stalled(self, most: int) -> list[Packet]:
-        """What to transmit again: the oldest unacknowledged packets, if none moved lately."""
+        """What to transmit again, if the oldest unacknowledged packet did not move lately."""
         oldest = next(iter(self.unacked), 0)
         stuck = oldest == self.seen_unacked and oldest > 0
+        sent, self.seen_s = self.seen_s, self.s
         self.seen_unacked = oldest
         if not stuck:
             return []
         self.repeats += 1
-        return [self._packet(s) for s in list(self.unacked)[:most]]
+        return [self._packet(s) for s in islice(self._perhaps_lost(oldest, sent), most)]
+
+    def _perhaps_lost(self, oldest: int, sent: int) -> Iterator[int]:
+        """The peer's answer to the oldest brings news. Of the others, what was sent lately waits.
+
+        The peer's word may be old: what it lacked may have come since, and is a repeat.
+        """
+        yield oldest
+        yield from (s for s in self.lacks if s > oldest and s in self.unacked)
+        unheard = range(max(oldest, self.top) + 1, sent + 1)
+        yield from (s for s in unheard if s in self.unacked)
 
     def _packet(self, s: int) -> Packet:
-        self.owed = 0
+        if not self.ahead:  # else the peer must learn what lacks, which no packet says
+            self.owed = 0
         group, era, header, payload = self.unacked[s]
         return group, era, Linked(s, self.r, header), payload

@@ -306,7 +306,7 @@ class Stack(PlainState):
         link = self._link(packet.src)
         try:
             if isinstance(packet.header, LinkAck):
-                link.acknowledged(packet.header.ack)
+                link.told(packet.header)
                 return
             for inner in link.receive(packet):
                 self._receive(inner)
