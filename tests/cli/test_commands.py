@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import ordercast
 from ordercast import Node
 from ordercast.cli.app import app
+from ordercast.cli.exits import console
 from ordercast.protocols.registry import PROTOCOLS
 
 ORDERCAST = str(Path(sys.executable).parent / "ordercast")
@@ -40,6 +41,21 @@ def test_protocols_lists_all_of_them_with_order_scope_cost_and_needs():
     for one in listed:
         assert one["order"] and one["scope"] and one["network"] and one["packets"]
     assert all(name in invoke("protocols").stdout for name in PROTOCOLS)
+
+
+def test_protocols_fits_80_columns_and_explains_every_sign_in_it(monkeypatch):
+    monkeypatch.setattr(console, "width", 80)
+    table, signs = invoke("protocols").stdout.split("\n*  ")
+    assert "…" not in table
+    rows = {line.split()[0]: line.split() for line in table.splitlines() if line.split()}
+    for name, protocol in PROTOCOLS.items():
+        d = protocol.declaration
+        assert rows[name][1].rstrip("*") in d.orders
+        assert rows[name][-2] == ("no" if d.closed else "yes")
+        assert rows[name][-1] in d.source
+        assert re.search(rf"^  {d.network} +\w", signs, re.MULTILINE)
+        for number in re.findall(r"\b00\d\b", d.source):
+            assert f"\n  {number}  " in signs
 
 
 def test_protocols_prints_the_table_of_the_docs():
@@ -156,6 +172,11 @@ async def test_two_terminals_chat():
     await until(alice, "bob left")
     alice.stdin.write_eof()
     assert [await bob.wait(), await alice.wait()] == [0, 0]
+
+
+def test_the_help_of_chat_lists_every_order_there_is():
+    shown = " ".join(invoke("chat", "--help").stdout.replace("│", " ").split())
+    assert "none, fifo, causal, total, causal-total, global-total" in shown
 
 
 def test_chat_with_nobody_there_lists_the_address_and_the_reason():

@@ -13,6 +13,7 @@ from io import FileIO
 import typer
 
 from ordercast.cli.exits import console, errors_as_exits, escape
+from ordercast.protocols.registry import DEFAULTS
 from ordercast.runtime.group import Group
 from ordercast.runtime.items import Message, View
 from ordercast.runtime.node import Node
@@ -24,7 +25,9 @@ MAX_LINES = 1000  # read ahead of what the group takes
 def chat(
     join: str | None = typer.Option(None, help="Address that the first terminal printed."),
     name: str | None = typer.Option(None, help="Your name; default: your user name."),
-    order: str = typer.Option("causal", help="fifo, causal or total: how messages are ordered."),
+    order: str = typer.Option(
+        "causal", help=f"How messages are ordered, the same for all: {', '.join(DEFAULTS)}."
+    ),
     bind: str = typer.Option("127.0.0.1:0", help="Address to listen at."),
 ) -> None:
     """Start a chat, or join one. Type lines; Ctrl-D or Ctrl-C leaves."""
