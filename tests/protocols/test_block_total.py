@@ -135,3 +135,15 @@ def test_block_total_D6_what_may_depend_on_a_lost_message_of_another_dead_member
     bench.crash(1, 2)
     bench.cut({X: (3, 4)})
     assert bench.texts(3) == bench.texts(4) == []
+
+
+def test_block_total_D6_nobody_can_have_sent_below_the_number_with_which_the_view_began() -> None:
+    bench = Overlap(BlockTotal, {X: (1, 2, 3, 4)})
+    bench.tell(1, X, "a")
+    bench.settle()
+    bench.cut({X: (1, 2, 3, 4)})
+    bench.tell(2, X, "b")
+    bench.bring(src=2, dst=3)
+    bench.crash(1, 2)
+    bench.cut({X: (3, 4)})
+    assert bench.texts(3) == bench.texts(4) == ["a", "b"]

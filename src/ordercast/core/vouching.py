@@ -62,5 +62,6 @@ class VouchingProtocol(SpeakingProtocol):
     def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
         if frame.stamp[1] == VOUCHED:
             return False
-        gone = set(self.views[g].members) - self.staying.get(g, frozenset())
-        return any(self.may_depend_on(frame, p) > top.get(p, 0) for p in gone)
+        view = self.views[g]
+        gone = set(view.members) - self.staying.get(g, frozenset())
+        return any(self.may_depend_on(frame, p) > max(top.get(p, 0), view.start) for p in gone)
