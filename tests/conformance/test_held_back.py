@@ -8,7 +8,7 @@ import pytest
 
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
@@ -25,6 +25,7 @@ from ordercast.stack.stack import Stack
 from ordercast.trace.holds import WaitsFor
 from ordercast.trace.schema import Event as TraceEvent
 from ordercast.trace.waits import Wait, read_waits
+from ordercast.trace.watch import by_key, keys_of
 
 SEEDS = range(6)
 NETWORKS = {
@@ -78,9 +79,11 @@ class Questioned:
         for waiting in held:
             self.answers += 1
             assert waiting.awaits, f"{waiting} waits for nothing"
+            assert len(waiting.awaits) <= MAX_NAMED
             assert id(waiting.payload) not in self.delivered, f"{waiting} was delivered"
             for awaited in waiting.awaits:
                 assert self.is_missing(waiting, awaited), f"{awaited} is here; {waiting}"
+        assert set(keys_of(self.machine.waiting_frames())) == set(by_key(held))
         for g in self.machine.protocols:
             assert self.machine.held_back(g) == [w for w in held if w.group == g]
 

@@ -40,11 +40,9 @@ def test_a_place_that_rises_lets_others_pass() -> None:
     assert (queue.keys, queue.bodies, queue.fixed, queue.heap) == ({}, {}, set(), [])
 
 
-def test_what_stands_in_the_way_is_open_and_not_behind() -> None:
+def test_a_place_is_open_until_it_is_fixed() -> None:
     queue = queue_of_three()
     queue.fix(B, (2, 5))
-    assert queue.open_up_to(B) == [A]
-    assert queue.open_up_to(C) == [A, C]
     assert (queue.is_open(A), queue.is_open(B), queue.is_open((9, 9))) == (True, False, False)
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 import ordercast as oc
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.events import Receive
+from ordercast.core.waiting import WaitingFrame
+from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.held import LOOK_SECONDS, LOOK_SHARE, Ages
 from ordercast.runtime.status import query_status
+from ordercast.stack.stack import Stack
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 from ordercast.trace.waits import read_waits
@@ -175,7 +178,7 @@ class Clock:
             entry[1]()
 
 
-FRAME = Waiting(1, 2, 3, (Awaited("frame", 1, 2, 2),), b"m")
+FRAME = (1, 2, 3, b"m")
 KEY = (1, 2, b"m")
 
 
@@ -186,8 +189,7 @@ def test_the_age_of_a_frame_lies_between_two_looks() -> None:
     ages.wake()  # a packet: nothing can have waited before
     held.append(FRAME)
     clock.move_to(200.0 + LOOK_SECONDS)
-    later = Waiting(1, 2, 4, FRAME.awaits, b"later")
-    held.append(later)
+    held.append((1, 2, 4, b"later"))
     clock.move_to(200.0 + 2 * LOOK_SECONDS)
     clock.now = 201.0
     least, most = ages.ages(KEY)
@@ -218,7 +220,7 @@ def test_looks_go_on_only_while_something_waits() -> None:
 def test_a_look_that_takes_long_is_not_soon_repeated() -> None:
     clock = Clock()
 
-    def slow() -> list[Waiting]:
+    def slow() -> list[WaitingFrame]:
         clock.now += 0.5
         return [FRAME]
 
@@ -240,6 +242,42 @@ def test_a_frame_that_came_again_after_its_release_is_as_young_as_it_is() -> Non
     clock.now = 111.0
     ages.look()
     assert ages.ages(KEY) == (0.0, 1.0)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which questions the stacks that are made from now on are asked."""
+    asked: list[str] = []
+    for name in ("held_back", "waiting_frames"):
+        ask = getattr(Stack, name)
+        monkeypatch.setattr(
+            Stack, name, lambda *args, name=name, ask=ask: asked.append(name) or ask(*args)
+        )
+    return asked
+
+
+async def test_a_look_asks_for_no_reasons(ordercast_cluster, monkeypatch) -> None:
+    asked = counted(monkeypatch)
+    async with ordercast_cluster(1, protocol="fifo") as cluster:
+        [node], [group] = cluster.nodes, cluster.groups
+        asked.clear()
+        node._site.engine.ages.look()
+        assert node.stats()["groups"]["main"]["oldest_held_seconds"] == 0
+        assert set(asked) == {"waiting_frames"}
+        assert group.held_back() == []
+        assert asked.count("held_back") == 1
+
+
+async def test_under_a_trace_the_machine_is_asked_once_per_event(
+    tmp_path: Path, ordercast_cluster, monkeypatch
+) -> None:
+    asked = counted(monkeypatch)
+    options = {"trace": tmp_path, "trace_level": "protocol"}
+    async with ordercast_cluster(1, protocol="fifo", **options) as cluster:
+        engine = cluster.nodes[0]._site.engine
+        [g] = engine.stack.protocols
+        asked.clear()
+        engine.step([Receive(9, g, 0, FifoData(1, 0)), Receive(9, g, 0, FifoData(2, 0))])
+        assert asked == ["held_back"] * 2
 
 
 # -- a trace at protocol level --------------------------------------------------------------------

@@ -30,7 +30,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import SlowestMark
 from ordercast.core.protocol import Options, OrderingProtocol, on
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
 
 MAX_BACKOFF = 32  # STATUS without news slows down to so many periods
@@ -123,13 +123,20 @@ class AckVectorProtocol(OrderingProtocol):
         return (s for s in range(self.R[q] + 1, self.top[q] + 1) if s not in frames)
 
     def held_back(self) -> list[Waiting]:
-        return [
-            Waiting(g, q, s, tuple(Awaited("frame", g, q, n) for n in self.missing(q) if n < s), m)
-            for g in self.views
-            for q, frames in self.store.items()
-            for s, m in sorted(frames.items())
-            if s > self.R[q]
-        ]
+        return [waiting for g in self.views for q in self.store for waiting in self._behind(g, q)]
+
+    def _behind(self, g: GroupId, q: ProcessId) -> Iterator[Waiting]:
+        missing = [Awaited("frame", g, q, n) for n in first_missing(self.R[q], self.store[q])]
+        for s, m in sorted(self._early(q)):
+            yield Waiting(g, q, s, tuple(a for a in missing if a.number < s), m)
+
+    def _early(self, q: ProcessId) -> Iterator[tuple[int, bytes]]:
+        """Frames of q that are here and not delivered."""
+        if self.top[q] > self.R[q]:
+            yield from ((s, m) for s, m in self.store[q].items() if s > self.R[q])
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, q, s, m) for g in self.views for q in self.store for s, m in self._early(q)]
 
     # -- what is known of the others --------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
 from ordercast.core.vouching import VouchingProtocol
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 
 
 class BlockData(msgspec.Struct, frozen=True, array_like=True):
@@ -64,9 +64,12 @@ class BlockOrderProtocol(VouchingProtocol):
             for b, q, g, frame in sorted(self.waiting)
         ]
 
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, q, frame.n, frame.payload) for _, q, g, frame in self.waiting]
+
     def awaits(self, B: int) -> tuple[Awaited, ...]:
         """Who must speak, and where, before block B is complete in all own groups."""
-        return tuple(awaited for g in self.BM for awaited in self.silent(g, B))
+        return first_named(awaited for g in self.BM for awaited in self.silent(g, B))
 
     def end_era(self) -> None:
         super().end_era()

@@ -27,7 +27,7 @@ from ordercast.core.acknowledged import Ack, AcknowledgedProtocol
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import NOBODY, Awaited, Waiting, first_named
 from ordercast.errors import PeerError
 
 
@@ -79,11 +79,16 @@ class DomainProtocol(AcknowledgedProtocol):
         ]
 
     def held_up(self) -> Iterator[Waiting]:
-        awaits: dict[Awaited, None] = {}
+        exposed: dict[GroupId, None] = {}
+        seen: set[GroupId] = set()
+        awaits: tuple[Awaited, ...] = ()
         for multicast in self.deferred:  # each also waits for all before it
             g = multicast.group
-            awaits.update((Awaited("copies", h, NOBODY, 1), None) for h in self._exposed(g))
-            yield Waiting(g, self.me, 0, tuple(awaits), multicast.payload)
+            if g not in seen:
+                seen.add(g)
+                exposed.update(dict.fromkeys(self._exposed(g)))
+                awaits = first_named(Awaited("copies", h, NOBODY, 1) for h in exposed)
+            yield Waiting(g, self.me, 0, awaits, multicast.payload)
 
     def _ask(self, h: GroupId) -> None:
         # One is enough. If it dies, the cut that follows delivers our frames to all.

@@ -58,8 +58,3 @@ class PlacingQueue(PlainState):
     def in_order(self) -> list[Id]:
         """All messages, by key. Slow: to explain, not to deliver."""
         return [id for _, id in sorted((key, id) for id, key in self.keys.items())]
-
-    def open_up_to(self, id: Id) -> list[Id]:
-        """The messages without a fixed place that stand in the way of this one, and itself."""
-        ids = self.in_order()
-        return [other for other in ids[: ids.index(id) + 1] if other not in self.fixed]

@@ -33,7 +33,7 @@ from ordercast.core.events import (
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.state import PlainState
-from ordercast.core.waiting import Waiting
+from ordercast.core.waiting import Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -254,7 +254,19 @@ class OrderingProtocol(PlainState, ABC):
 
     @abstractmethod
     def held_back(self) -> list[Waiting]:
-        """Every frame that waits here, and what it waits for. Called only to explain."""
+        """Every frame that waits here, and the first things it waits for.
+
+        Called when somebody asks why, and after every step while a trace at protocol level is
+        written. It takes time for every frame that waits, whatever they wait for.
+        """
+
+    def waiting_frames(self) -> Iterable[WaitingFrame]:
+        """The frames of `held_back`, in any order, without the reasons.
+
+        A node asks ten times a second as long as something waits. A page with long reasons gives
+        the frames without making them up.
+        """
+        return [waiting.frame for waiting in self.held_back()]
 
     def held_up(self) -> Iterable[Waiting]:
         """Every multicast of this process that may not leave yet, and what it waits for."""
@@ -266,7 +278,7 @@ class OrderingProtocol(PlainState, ABC):
 
     def holdings(self, g: GroupId) -> tuple[int, int]:
         """How many frames of g are held back, and how many are delivered and kept as unstable."""
-        held = sum(1 for waiting in self.held_back() if waiting.group == g)
+        held = sum(1 for frame in self.waiting_frames() if frame[0] == g)
         return held, len(self.unstable(g)) - held
 
     # -- what a protocol page writes ------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -21,7 +21,7 @@ from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
@@ -405,21 +405,43 @@ class SequencedMember(OrderingProtocol):
 
     def held_back(self) -> list[Waiting]:
         """Numbered frames behind a gap, and our own that have no number yet."""
-        return [waiting for g in self.views for waiting in (*self._behind(g), *self._asked(g))]
+        return [
+            waiting
+            for g in self.views
+            for waiting in (*self._behind(g), *self.unordered(self._asked(g)))
+        ]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [frame for g in self.views for frame in (*self._numbered(g), *self._asked(g))]
 
     def _behind(self, g: GroupId) -> Iterator[Waiting]:
-        gaps = self.gaps(g)
+        gaps = self.first_gaps(g)
         for N, e in sorted(self.arrived.items()):
             if e.view is None:
-                awaits = tuple(gap for place, gap in gaps.items() if place < N)
+                awaits = tuple(gap for place, gap in gaps if place < N)
                 yield Waiting(g, e.origin, e.n, awaits, e.payload)
 
-    def _asked(self, g: GroupId) -> Iterator[Waiting]:
+    def _numbered(self, g: GroupId) -> Iterator[WaitingFrame]:
+        return ((g, e.origin, e.n, e.payload) for e in self.arrived.values() if e.view is None)
+
+    def _asked(self, g: GroupId) -> Iterator[WaitingFrame]:
         behind = {e.n for e in self.arrived.values() if e.origin == self.me}
         for n in self._unnumbered():
             if n not in behind:
-                awaits = (Awaited("order", g, self.leader, n),)
-                yield Waiting(g, self.me, n, awaits, self.requests[n])
+                yield g, self.me, n, self.requests[n]
+
+    def unordered(self, frames: Iterable[WaitingFrame]) -> Iterator[Waiting]:
+        """These wait for the sequencer."""
+        for g, p, n, m in frames:
+            yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
+
+    def first_gaps(self, g: GroupId) -> list[tuple[int, Awaited]]:
+        """Those that a frame behind them is said to wait for."""
+        return list(islice(self.gaps(g).items(), MAX_NAMED))
+
+    def is_gap(self, N: int) -> bool:
+        """Is this number known to be given, and cannot be delivered for what is missing?"""
+        return self.R < N <= self.top and N not in self.arrived
 
     def gaps(self, g: GroupId) -> dict[int, Awaited]:
         """What is missing at each number that is known to be given and cannot be delivered."""

@@ -16,7 +16,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequenced import Accept, Accepted, Delivered, Fetch, SequencedMember, Status
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
@@ -243,13 +243,19 @@ class SequencedProtocol(SequencedMember):
             held += (waiting for g in self.views for waiting in self._ahead(g, self.book))
         return held
 
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames = super().waiting_frames()
+        if self.book is not None:
+            for origin, ahead in self.book.ahead.items():
+                frames += ((g, origin, n, m) for g in self.views for n, m in ahead.items())
+        return frames
+
     def _ahead(self, g: GroupId, book: Numbering) -> Iterator[Waiting]:
         for origin, ahead in book.ahead.items():
-            last = book.last.get(origin, 0)
+            missing = first_missing(book.last.get(origin, 0), ahead)
+            things = [Awaited("frame", g, origin, k) for k in missing]
             for n, m in sorted(ahead.items()):
-                lacking = (k for k in range(last + 1, n) if k not in ahead)
-                awaits = tuple(Awaited("frame", g, origin, k) for k in lacking)
-                yield Waiting(g, origin, n, awaits, m)
+                yield Waiting(g, origin, n, tuple(a for a in things if a.number < n), m)
 
     def _begin_era(self, view: View) -> None:
         leads = self.me == view.leader

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -9,6 +11,10 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 
 NOBODY: ProcessId = -1
+MAX_NAMED = 16  # things that one frame is said to wait for; it may wait for more
+
+WaitingFrame = tuple[GroupId, ProcessId, int, bytes]
+"""(group, sender, n, payload), as in `Waiting`"""
 
 Missing = Literal[
     "frame", "number", "order", "body", "block", "proposal", "agreement", "copies", "view", "packet"
@@ -38,10 +44,26 @@ class Awaited(msgspec.Struct, frozen=True, order=True):
 
 
 class Waiting(msgspec.Struct, frozen=True, order=True):
-    """A frame that is held back, and everything it is known to wait for."""
+    """A frame that is held back, and what it is known to wait for: of many things the first."""
 
     group: GroupId
     sender: ProcessId
     n: int  # the sender's count of frames to this group; 0 where nobody has looked at it yet
     awaits: tuple[Awaited, ...]
     payload: bytes  # empty where the body is not here
+
+    @property
+    def frame(self) -> WaitingFrame:
+        """Without what it waits for."""
+        return self.group, self.sender, self.n, self.payload
+
+
+def first_named(things: Iterable[Awaited]) -> tuple[Awaited, ...]:
+    """No more than are named for one frame."""
+    return tuple(islice(things, MAX_NAMED))
+
+
+def first_missing(mark: int, here: Collection[int]) -> list[int]:
+    """The first numbers above the mark that are missing before one that is here."""
+    missing = (n for n in range(mark + 1, max(here, default=0)) if n not in here)
+    return list(islice(missing, MAX_NAMED))

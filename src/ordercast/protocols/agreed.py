@@ -33,7 +33,7 @@ Departures from the source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -44,7 +44,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.placing import Id, Key, PlacingQueue
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 # In a flush a frame has the stamp (number, proposer, state):
@@ -246,12 +246,18 @@ class AgreedOrder(AcknowledgedProtocol):
         return [frames[id] for _, _, id in sorted(order)]
 
     def held_back(self) -> list[Waiting]:
-        return [self._waiting(g, id) for g in self.views for id in self.queue.in_order()]
+        return [waiting for g in self.views for waiting in self._waiting(g)]
 
-    def _waiting(self, g: GroupId, id: Id) -> Waiting:
-        """It waits for its own place, and for the place of all before it that have none."""
-        awaits = [a for other in self.queue.open_up_to(id) for a in self._awaited(g, other)]
-        return Waiting(g, *id, tuple(awaits), self.queue.bodies[id])
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, *id, m) for g in self.views for id, m in self.queue.bodies.items()]
+
+    def _waiting(self, g: GroupId) -> Iterator[Waiting]:
+        """Each waits for its own place, and for the place of all before it that have none."""
+        awaits: tuple[Awaited, ...] = ()
+        for id in self.queue.in_order():
+            if self.queue.is_open(id) and len(awaits) < MAX_NAMED:
+                awaits = first_named((*awaits, *self._awaited(g, id)))
+            yield Waiting(g, *id, awaits, self.queue.bodies[id])
 
     def _awaited(self, g: GroupId, id: Id) -> list[Awaited]:
         if id[0] != self.me:

@@ -41,7 +41,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 Place = int  # in a stamp (b, h, j, L[h][j], h, j, L[h][j], ...): where an entry begins
@@ -157,9 +157,12 @@ class Fast(BlockProtocol):
             for _, (g, frame, place) in self.held
         ]
 
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, frame.origin, frame.n, frame.payload) for _, (g, frame, _) in self.held]
+
     def awaits(self, stamp: tuple[int, ...], place: Place) -> tuple[Awaited, ...]:
         """The next frame of everyone of whom something is missing: it, too, comes before m."""
-        return tuple(
+        return first_named(
             Awaited("frame", stamp[at], stamp[at + 1], self.R[stamp[at]].get(stamp[at + 1], 0) + 1)
             for at in range(place, len(stamp), 3)
             if not self.DC(stamp[at], stamp[at + 1], stamp[at + 2])

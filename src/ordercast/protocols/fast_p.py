@@ -49,7 +49,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.core.silence import CLOSED
 from ordercast.core.vouching import VOUCHED, VouchingProtocol
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 Place = int  # in a stamp (b, vouched, k, gldv[k], k, gldv[k], ...): where an entry begins
@@ -190,10 +190,15 @@ class FastP(VouchingProtocol):
         for s, queue in self.queue.items():
             before: tuple[Awaited, ...] = ()
             for g, frame in queue:
-                awaits = before or tuple(self.awaits(frame.stamp))
+                awaits = before or first_named(self.awaits(frame.stamp))
                 found.append(Waiting(g, s, frame.n, awaits, frame.payload))
                 before = (Awaited("frame", g, s, frame.n),)
         return found
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [
+            (g, s, frame.n, frame.payload) for s, queue in self.queue.items() for g, frame in queue
+        ]
 
     def awaits(self, stamp: tuple[int, ...]) -> Iterable[Awaited]:
         """Who must speak, and the frames that must be delivered before."""

@@ -29,7 +29,7 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
 
 
 class FifoData(msgspec.Struct, frozen=True, array_like=True):
@@ -106,6 +106,10 @@ class Fifo(AcknowledgedProtocol):
             Waiting(g, q, frame.n, (Awaited("frame", g, q, n),), frame.payload)
             for (q, n), frame in self.held
         ]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        (g,) = self.views
+        return [(g, frame.origin, frame.n, frame.payload) for _, frame in self.held]
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held.clear()

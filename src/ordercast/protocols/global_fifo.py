@@ -42,7 +42,7 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 Place = tuple[ProcessId, GroupId, int]  # a frame: its sender, group and number
@@ -200,9 +200,12 @@ class GlobalFifo(DomainProtocol):
 
     def held_back(self) -> list[Waiting]:
         return [
-            Waiting(g, frame.origin, frame.n, tuple(self.missing(g, frame)), frame.payload)
+            Waiting(g, frame.origin, frame.n, first_named(self.missing(g, frame)), frame.payload)
             for _, (g, frame) in self.held
         ]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, frame.origin, frame.n, frame.payload) for _, (g, frame) in self.held]
 
     def missing(self, g: GroupId, frame: Kept) -> Iterator[Awaited]:
         """All that a frame waits for."""

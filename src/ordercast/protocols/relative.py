@@ -58,12 +58,13 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.core.silence import CLOSED, SpeakingProtocol
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 # A stamp is (b, where gbn begins, j, ldv[j], j, ldv[j], ..., y, gbn[y], y, gbn[y], ...).
 Place = int  # in a stamp: where an entry begins
 FIRST: Place = 2
+Undelivered = tuple[int, ProcessId, int]  # (b, q, n)
 Held = tuple[GroupId, Kept, Place]  # a frame; the entries before that place are satisfied
 
 
@@ -103,7 +104,7 @@ class Relative(SpeakingProtocol):
         super().__init__(me, options)
         self.LDV: dict[GroupId, ChangingVector[ProcessId]] = {}  # last delivered, per own group
         self.GBN: ChangingVector[GroupId] = ChangingVector()  # the group block numbers
-        self.undelivered: dict[GroupId, list[tuple[int, ProcessId, int]]] = {}  # heaps: (b, q, n)
+        self.undelivered: dict[GroupId, list[Undelivered]] = {}  # heaps
         self.held: HoldBackQueue[tuple[GroupId, ProcessId, int], Held] = HoldBackQueue()
         # ... C01: under the frame that is missing
         self.waiters: dict[GroupId, list[tuple[int, Held]]] = {}  # C02: heaps, until y is clear
@@ -211,10 +212,14 @@ class Relative(SpeakingProtocol):
     # -- why it waits -----------------------------------------------------------------------------
 
     def held_back(self) -> list[Waiting]:
+        by_block = {y: sorted(frames) for y, frames in self.undelivered.items()}
         return [
-            Waiting(x, frame.origin, frame.n, tuple(self.awaits(x, frame, place)), frame.payload)
-            for x, frame, place in self.all_held()
+            Waiting(x, f.origin, f.n, first_named(self.awaits(x, f, place, by_block)), f.payload)
+            for x, f, place in self.all_held()
         ]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(x, frame.origin, frame.n, frame.payload) for x, frame, _ in self.all_held()]
 
     def all_held(self) -> Iterable[Held]:
         """Every frame that waits."""
@@ -224,7 +229,9 @@ class Relative(SpeakingProtocol):
             for _, held in waiters:
                 yield held
 
-    def awaits(self, x: GroupId, frame: Kept, place: Place) -> Iterable[Awaited]:
+    def awaits(
+        self, x: GroupId, frame: Kept, place: Place, by_block: dict[GroupId, list[Undelivered]]
+    ) -> Iterable[Awaited]:
         """The next frame of each who misses one; what keeps another group from being clear."""
         stamp = frame.stamp
         for at in range(place, len(stamp), 2):
@@ -235,8 +242,10 @@ class Relative(SpeakingProtocol):
                 yield Awaited("frame", x, who, self.R[x].get(who, 0) + 1)
                 continue
             yield from self.silent(who, b)
-            for number, q, n in self.undelivered[who]:
-                if number <= b and n > self.R[who][q]:
+            for number, q, n in by_block[who]:
+                if number > b:
+                    break
+                if n > self.R[who][q]:
                     yield Awaited("frame", who, q, n)
 
     # -- the cut ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequencer import SequencedProtocol
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 
@@ -143,22 +143,34 @@ class SequencerBB(SequencedProtocol):
 
     def held_back(self) -> list[Waiting]:
         """Also orders without a body, and bodies without an order."""
-        lone = [w for g in self.views for w in (*self._bodiless(g), *self._unordered(g))]
-        return super().held_back() + lone
+        held = super().held_back()
+        for g in self.views:
+            held += self._bodiless(g)
+            held += self.unordered(self._lone_bodies(g))
+        return held
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames = super().waiting_frames()
+        for g in self.views:
+            frames += ((g, order.origin, order.n, b"") for order in self._lone_orders())
+            frames += self._lone_bodies(g)
+        return frames
 
     def _bodiless(self, g: GroupId) -> Iterator[Waiting]:
-        gaps = self.gaps(g)
-        for order in self.bodiless.values():
-            if order.N in gaps:
-                awaits = tuple(gap for N, gap in gaps.items() if N <= order.N)
-                yield Waiting(g, order.origin, order.n, awaits, b"")
+        gaps = self.first_gaps(g)
+        for order in self._lone_orders():
+            awaits = tuple(gap for N, gap in gaps if N <= order.N)
+            yield Waiting(g, order.origin, order.n, awaits, b"")
 
-    def _unordered(self, g: GroupId) -> Iterator[Waiting]:
+    def _lone_orders(self) -> Iterator[Order]:
+        return (order for order in self.bodiless.values() if self.is_gap(order.N))
+
+    def _lone_bodies(self, g: GroupId) -> Iterator[WaitingFrame]:
         ordered = {(entry.origin, entry.n) for entry in self.arrived.values()}
         for (p, n), m in self.bodies.items():
             repeat = (p, n) in ordered or n <= self.done.get(p, 0)
             if not repeat and p in self.views[g].peers:
-                yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
+                yield g, p, n, m
 
     def gaps(self, g: GroupId) -> dict[int, Awaited]:
         """Where the order is here, its body is missing."""

@@ -34,7 +34,7 @@ from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 
 Place = int  # of a member in the view: the index into a vector
@@ -137,12 +137,16 @@ class CausalVector(AcknowledgedProtocol):
 
     def _waiting(self, frame: Kept) -> Waiting:
         (g,) = self.views
-        missing = [
+        missing = (
             Awaited("frame", g, k, frame.stamp[place] - (k == frame.origin))
             for k, place in self.index.items()
             if frame.stamp[place] - (k == frame.origin) > self.V[place]
-        ]
-        return Waiting(g, frame.origin, frame.n, tuple(missing), frame.payload)
+        )
+        return Waiting(g, frame.origin, frame.n, first_named(missing), frame.payload)
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        (g,) = self.views
+        return [(g, frame.origin, frame.n, frame.payload) for _, frame in self.held]
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         self.held.clear()

@@ -99,7 +99,7 @@ class Engine:
         self._stepping = False
         self._stopped = False
         self._loop = asyncio.get_running_loop()
-        self.ages = Ages(self._loop, self.stack.held_back)  # of the frames that wait
+        self.ages = Ages(self._loop, self.stack.waiting_frames)  # of the frames that wait
         self._watch: Watch | None = None  # at every step, for a trace at protocol level
 
     # -- groups -----------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Engine:
         """One event after the other, so that each effect has its cause."""
         for event in events:
             self._carry_out(watch.step((event,)))
-            self.ages.look()
+            self.ages.saw(watch.held)
 
     def stop(self) -> None:
         """No more steps; all timers are cancelled."""

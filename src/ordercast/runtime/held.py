@@ -1,7 +1,8 @@
 """Why is it held back? The machine names what a frame waits for; here come names and times.
 
 A machine has no clock, and asking it on every packet would cost time for every frame that waits.
-So a node looks now and then, only while packets come or frames wait: it knows of each frame when
+So a node looks now and then, only while packets come or frames wait, and only which frames they
+are; what they wait for is found out when somebody asks. The node knows of each frame when
 it was first seen waiting, and when it was not yet. That gives two bounds of its age, `LOOK_SECONDS`
 apart, or more where so much waits that a look takes long. With a trace at protocol level a node
 looks after every step, and ages are exact.
@@ -10,13 +11,13 @@ looks after every step, and ages are exact.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.waiting import Waiting
+from ordercast.core.waiting import Waiting, WaitingFrame
 from ordercast.errors import FrameError
 from ordercast.trace.holds import (
     UNKNOWN,
@@ -28,7 +29,7 @@ from ordercast.trace.holds import (
     message_id,
     named,
 )
-from ordercast.trace.watch import Key, by_key
+from ordercast.trace.watch import Key, by_key, keys_of
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ class HeldBack(msgspec.Struct, frozen=True):
 class Ages:
     """Since when frames wait, by looking now and then."""
 
-    def __init__(self, loop: AbstractEventLoop, held: Callable[[], list[Waiting]]) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, frames: Callable[[], Iterable[WaitingFrame]]
+    ) -> None:
         self._loop = loop
-        self._held = held
+        self._frames = frames
         self._since: dict[Key, tuple[float, float]] = {}  # (did not wait yet, was seen to wait)
         self._looked = loop.time()  # all that waited then is in the table
         self._timer: TimerHandle | None = None
@@ -71,13 +74,15 @@ class Ages:
                 self._looked = self._loop.time()
             self._timer = self._loop.call_later(LOOK_SECONDS, self._look_again)
 
-    def look(self) -> dict[Key, Waiting]:
-        """What waits now, each frame once."""
+    def look(self) -> None:
+        """See what waits now."""
+        self.saw(keys_of(self._frames()))
+
+    def saw(self, keys: Iterable[Key]) -> None:
+        """Somebody has looked: these frames wait now, and no others."""
         now = self._loop.time()
-        held = by_key(self._held())
-        self._since = {key: self._since.get(key, (self._looked, now)) for key in held}
+        self._since = {key: self._since.get(key, (self._looked, now)) for key in keys}
         self._looked = now
-        return held
 
     def ages(self, key: Key) -> tuple[float, float]:
         """Of a frame that was there at the last look: it waits at least, and at most, so long."""
@@ -88,7 +93,8 @@ class Ages:
     def oldest(self) -> dict[GroupId, float]:
         """How long the oldest frame of each group waits, at least."""
         oldest: dict[GroupId, float] = {}
-        for key in self.look():
+        self.look()
+        for key in self._since:
             oldest[key[0]] = max(oldest.get(key[0], 0.0), self.ages(key)[0])
         return oldest
 
@@ -101,7 +107,8 @@ class Ages:
     def _look_again(self) -> None:
         self._timer = None
         began = self._loop.time()
-        if self.look():
+        self.look()
+        if self._since:
             took = self._loop.time() - began
             delay = max(LOOK_SECONDS, LOOK_SHARE * took)
             self._timer = self._loop.call_later(delay, self._look_again)
@@ -134,7 +141,8 @@ class SiteNames:
 def held_back_of(site: Site, g: GroupId) -> Iterator[HeldBack]:
     """What waits in one group of a node, the oldest first."""
     ages, names = site.engine.ages, SiteNames(site)
-    held = ages.look()
+    held = by_key(site.engine.stack.held_back())
+    ages.saw(held)
     lookup = lookup_among(held.values(), names)
     mine = [(ages.ages(key), waiting) for key, waiting in held.items() if key[0] == g]
     for (seconds, at_most), waiting in sorted(mine, key=lambda pair: -pair[0][1]):

@@ -22,7 +22,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
@@ -148,12 +148,10 @@ class Stack(PlainState):
         return () if membership is None else membership.waits_for(g)
 
     def held_back(self, g: GroupId | None = None) -> list[Waiting]:
-        """Every frame that waits here (of group g), and what it waits for. Only to explain."""
-        # A machine of several groups is listed under each of them.
-        machines = {id(machine): machine for machine in self.protocols.values() if machine.views}
+        """Every frame that waits here (of group g), and the first things it waits for."""
         held = [
             waiting
-            for machine in machines.values()
+            for machine in self._machines()
             for waiting in (*machine.held_back(), *machine.held_up())
         ]
         known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
@@ -163,6 +161,21 @@ class Stack(PlainState):
                 known.add(frame)
                 held.append(waiting)
         return [waiting for waiting in held if g is None or waiting.group == g]
+
+    def waiting_frames(self) -> Iterator[WaitingFrame]:
+        """The frames of `held_back` without the reasons; one that is here twice may come twice."""
+        for machine in self._machines():
+            yield from machine.waiting_frames()
+            yield from (waiting.frame for waiting in machine.held_up())
+        yield from (waiting.frame for waiting in self._held_for_a_view())
+        for link in self.links.values():
+            for packet in link.ahead.values():
+                if packet.payload and not self._is_void(packet):
+                    yield packet.group, _origin(packet), 0, packet.payload
+
+    def _machines(self) -> Iterable[OrderingProtocol]:
+        # A machine of several groups is listed under each of them.
+        return {id(made): made for made in self.protocols.values() if made.views}.values()
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
         """Packets that overtook a view, and what is said here while one changes."""
@@ -180,11 +193,11 @@ class Stack(PlainState):
     def _held_by_links(self) -> Iterator[Waiting]:
         """Packets behind a gap."""
         for p, link in self.links.items():
+            missing = first_missing(link.r, link.ahead)
             for s, packet in sorted(link.ahead.items()):
                 if packet.payload and not self._is_void(packet):
                     g = packet.group
-                    lacking = (k for k in range(link.r + 1, s) if k not in link.ahead)
-                    awaits = tuple(Awaited("packet", g, p, k) for k in lacking)
+                    awaits = tuple(Awaited("packet", g, p, k) for k in missing if k < s)
                     yield Waiting(g, _origin(packet), 0, awaits, packet.payload)
 
     def _is_void(self, packet: Receive) -> bool:
