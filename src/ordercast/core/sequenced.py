@@ -153,9 +153,10 @@ class SequencedMember(OrderingProtocol):
         self.acknowledge(g)
 
     def _become_member(self, N: int) -> None:
-        """A guest no longer, with number N. What we sent before has lower ones."""
+        """With number N. What we sent before, as a guest or in a former stay, has lower ones: it
+        is stable when N is."""
         last, self.numbered = self.done.get(self.me, 0), 0
-        if any(n <= last for n in self.requests):
+        if last:
             self.own.append((N, last))
             self.stable = N - 1
         self.requests = {n: m for n, m in self.requests.items() if n > last}
@@ -342,6 +343,8 @@ class SequencedMember(OrderingProtocol):
             return
         self._start_after(header.N)
         self._take_up_frames(header.last)
+        if self.me in header.joined:
+            self._become_member(header.N)
         self.leader = packet.src
         self.install(self._view_of(g, header, packet.era))
         self.acknowledge(g)
