@@ -180,13 +180,27 @@ async def test_a_group_that_was_left_can_be_joined_again(ordercast_cluster) -> N
         assert await bodies(cluster.nodes[0], 2) == [b"1", b"3"]
 
 
+async def test_a_protocol_for_another_order_lists_all_that_it_gives() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        gives = "gives 'global-total' and 'causal-total' and 'total', not 'fifo'; for 'fifo'"
+        with pytest.raises(ValueError, match=gives):
+            await node.join("g", order="fifo", protocol="block_total")
+
+
+@pytest.mark.parametrize("place", [2, -1])
+async def test_to_kill_a_member_that_is_not_there_says_which_are(
+    ordercast_cluster, place: int
+) -> None:
+    async with ordercast_cluster(2) as cluster:
+        with pytest.raises(ValueError, match=f"member={place} is not there; members are 0 to 1"):
+            await cluster.kill(place)
+
+
 async def test_a_second_group_of_a_group_scoped_order_needs_the_word() -> None:
     async with oc.Node("alice", bootstrap=True) as node:
         await node.join("g1", order="total")
         with pytest.raises(oc.ScopeError, match=r"'g1'.*'sequencer_pb'.*scope='group'"):
             await node.join("g2", order="total")
-        with pytest.raises(oc.ScopeError, match="no protocol is built"):
-            await node.join("g3", order="total", scope="domain")
         await node.join("g2", order="total", scope="group")
         await node.join("g3", order="causal")  # another order: another promise
 

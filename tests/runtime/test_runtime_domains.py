@@ -85,14 +85,3 @@ async def test_an_order_holds_across_groups_in_the_applications_stream(
     assert "fifo.global" in promises
     broken = {name: why(judged[name]) for name in promises if judged[name].verdict != "ok"}
     assert not broken
-
-
-async def test_a_group_scoped_protocol_keeps_its_order_in_each_group_but_not_across(
-    tmp_path: Path, ordercast_cluster
-) -> None:
-    async with ordercast_cluster(1, trace=tmp_path) as cluster:
-        (node,) = cluster.nodes
-        await node.join("left", order="causal", protocol="vector")
-        with pytest.raises(oc.ScopeError, match=r"'left'.*'vector'.*scope='group'"):
-            await node.join("right", order="causal", protocol="vector")
-        await node.join("right", order="causal", protocol="cbcast")  # another domain

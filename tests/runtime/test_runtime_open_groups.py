@@ -92,6 +92,47 @@ async def test_a_guest_joins_and_leaves_and_keeps_its_order(
 
 
 @pytest.mark.parametrize("protocol", OPEN)
+@pytest.mark.parametrize("leads", [True, False])
+async def test_the_receipt_of_a_guest_is_good_when_it_has_joined(
+    ordercast_cluster, protocol: str, leads: bool
+) -> None:
+    async with ordercast_cluster(2, protocol=protocol) as cluster, outsider(cluster) as other:
+        guest = cluster.leader if leads else other
+        receipt = await guest.send_to(GROUP, b"a")
+        await guest.join(GROUP, protocol=protocol)
+        await receipt.ordered()
+        stable = asyncio.ensure_future(receipt.stable())
+        await asyncio.gather(*(take(node, 1) for node in cluster.nodes))
+        await asyncio.wait_for(stable, 10)
+
+
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "sequencer_bb"])
+async def test_what_a_guest_sent_is_not_stable_before_all_have_taken_it(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(2, protocol=protocol) as cluster, outsider(cluster) as guest:
+        receipt = await guest.send_to(GROUP, b"a")
+        group = await guest.join(GROUP, protocol=protocol)
+        await take(cluster.nodes[0], 1)
+        stable = asyncio.ensure_future(receipt.stable())
+        await asyncio.wait((stable,), timeout=0.2)
+        assert not stable.done()  # the other member has not read
+        await group.leave()
+        with pytest.raises(oc.GroupClosed, match="was left"):
+            await stable
+
+
+async def test_a_guest_whose_join_is_refused_is_still_a_guest(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, order="total") as cluster, outsider(cluster) as guest:
+        receipt = await guest.send_to(GROUP, b"a")
+        with pytest.raises(oc.OrderMismatch):
+            await guest.join(GROUP, order="fifo")
+        assert list(guest.stats()["guest_of"]) == [GROUP]
+        await take(cluster.nodes[0], 1)
+        await receipt.stable()
+
+
+@pytest.mark.parametrize("protocol", OPEN)
 async def test_the_node_that_leads_may_be_a_guest(ordercast_cluster, protocol: str) -> None:
     async with ordercast_cluster(2, protocol=protocol) as cluster:
         readers = [asyncio.ensure_future(take(node, 2)) for node in cluster.nodes]
@@ -319,10 +360,19 @@ async def test_a_node_that_is_about_to_join_or_was_closed_cannot_send(ordercast_
             await guest.send_to(GROUP, b"x")
 
 
-async def test_to_stop_what_never_began_is_no_error(ordercast_cluster) -> None:
+async def test_to_stop_what_never_began_names_what_did(ordercast_cluster) -> None:
     async with ordercast_cluster(1, order="fifo") as cluster, outsider(cluster) as guest:
-        await guest.stop_sending_to(GROUP)
-        await guest.stop_sending_to("unknown")
+        with pytest.raises(oc.UsageError, match="no guest of group 'nope'; it is one of no group"):
+            await guest.stop_sending_to("nope")
+        await guest.send_to(GROUP, b"a")
+        with pytest.raises(oc.UsageError, match="no guest of group 'nope'; it is one of 'main'"):
+            await guest.stop_sending_to("nope")
+
+
+async def test_where_no_protocol_of_an_order_is_open_the_refusal_says_so(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, order="global-total") as cluster, outsider(cluster) as guest:
+        with pytest.raises(oc.UsageError, match=r"Join it; for order 'global-total' there is no "):
+            await guest.send_to(GROUP, b"a")
 
 
 async def test_a_node_that_pushes_itself_in_is_closed(ordercast_cluster) -> None:

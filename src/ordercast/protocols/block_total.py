@@ -49,7 +49,7 @@ class BlockTotal(BlockOrderProtocol):
 
     declaration = Declaration(
         name="block_total",
-        order="causal-total",
+        order="global-total",
         scope="domain",
         network="N2f",
         header="3",
@@ -64,7 +64,7 @@ class BlockTotal(BlockOrderProtocol):
             "hybrid.total_causal",
         ),
         crash="every message waits for the dead member, until the view changes",
-        also=("total", "global-total"),
+        also=("causal-total", "total"),
         everyone_speaks=True,
         closed=CLOSED,
     )  # fmt: skip

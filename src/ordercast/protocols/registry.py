@@ -67,8 +67,15 @@ def choose(order: str | None, protocol: str | None) -> type[OrderingProtocol]:
     chosen = PROTOCOLS[protocol or DEFAULTS[order]]
     if order not in chosen.declaration.orders:
         fitting = [n for n, p in PROTOCOLS.items() if order in p.declaration.orders]
+        given = " and ".join(map(repr, chosen.declaration.orders))
         raise ValueError(
-            f"protocol {protocol!r} gives {chosen.declaration.order!r}, not {order!r}; "
+            f"protocol {protocol!r} gives {given}, not {order!r}; "
             f"for {order!r} there is {', '.join(fitting)}"
         )
     return chosen
+
+
+def across_groups(order: str) -> list[str]:
+    """The protocols that keep an order across groups, too."""
+    declared = (protocol.declaration for protocol in PROTOCOLS.values())
+    return [d.name for d in declared if order in d.orders and d.scope == "domain"]

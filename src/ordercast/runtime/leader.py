@@ -302,15 +302,9 @@ class Leader:
         declared = PROTOCOLS[group.entry.protocol].declaration
         if not declared.closed:
             return group
-        is_open = [
-            name
-            for name, protocol in PROTOCOLS.items()
-            if group.entry.order in protocol.declaration.orders and not protocol.declaration.closed
-        ]
         return (
             f"only members can send to group {name!r}: its protocol {declared.name!r} is for "
-            f"closed groups, as {declared.closed}. Join it; or make a group with order "
-            f"{group.entry.order!r} and a protocol that lets others send: {', '.join(is_open)}"
+            f"closed groups, as {declared.closed}. Join it{_open_alternative(group.entry.order)}"
         )
 
     def _visit(self, pid: ProcessId, visit: Visit) -> None:
@@ -383,6 +377,17 @@ class Leader:
             }
             for group in self._groups.values()
         ]
+
+
+def _open_alternative(order: str) -> str:
+    declared = (protocol.declaration for protocol in PROTOCOLS.values())
+    names = [d.name for d in declared if order in d.orders and not d.closed]
+    if not names:
+        return f"; for order {order!r} there is no protocol that lets others send"
+    return (
+        f"; or make a group with order {order!r} and a protocol that lets others send: "
+        f"{', '.join(names)}"
+    )
 
 
 def _fits(group: GroupEntry, order: str, protocol: str | None) -> bool:

@@ -89,6 +89,9 @@ class LocalCluster:
 
     async def kill(self, member: int) -> None:
         """kill -9 of a member's process. In process: its connections break, it says nothing."""
+        places = len(self.nodes or self.workers)
+        if not 0 <= member < places:
+            raise ValueError(f"member={member} is not there; members are 0 to {places - 1}")
         if not self.in_process:
             await self.workers[member].kill()
         else:

@@ -30,6 +30,7 @@ class Membership(Sending):
     ) -> None:
         super().__init__(site, group, outbox, first_message, site.is_consumer)
         self.scope = scope
+        self.visit: Sending | None = None  # as a guest, just before: not all have what it sent
         self.directory = site.directory
         self.inbox = site.inbox  # the node's, until the group gets a stream of its own
         self.view: View | None = None  # the last one put into the inbox
@@ -75,6 +76,18 @@ class Membership(Sending):
                 self.installed.set_result(None)
         elif not self.gone.done():
             self.gone.set_result(None)
+
+    def stable(self, frames: int) -> None:
+        """All members consumed our frames up to this one; so all that we sent as a guest."""
+        super().stable(frames)
+        if self.visit is not None:
+            self.visit.progress.stable.reach(self.visit.frames_sent)
+            self.visit = None
+
+    def close(self, reason: BaseException) -> None:
+        super().close(reason)
+        if self.visit is not None:
+            self.visit.close(reason)
 
     # -- the application's side of deliveries -----------------------------------------------------
 

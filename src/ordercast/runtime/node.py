@@ -215,7 +215,7 @@ class Node:
     async def stop_sending_to(self, group: str) -> None:
         """Be no guest of the group any more. What was sent before still reaches its members."""
         self._check_running()
-        await self._stays.visits.leave(group)
+        await self._stays.visits.stop(group)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """All messages and views of all groups of this node, in the order of delivery."""

@@ -1,6 +1,6 @@
 """Messages become frames: at most one open frame in a domain.
 
-A domain is all groups of a node with the same order and protocol. Its open frame is sealed
+Here a domain is all groups of a node by the same protocol. Its open frame is sealed
 
 - by a multicast to another group of the domain. With one open frame per *group*, a to g1, b to g2,
   c to g1 in one turn would leave as {a, c} and {b}: in either order FIFO is broken;

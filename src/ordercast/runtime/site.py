@@ -94,7 +94,7 @@ class Site:
         self.in_cluster = False
         self.bodies = Bodies(options.codec)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
-        self._outboxes: dict[tuple[str, str], Outbox] = {}  # per domain: (order, protocol)
+        self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
         self._own_inboxes: list[Inbox[Parcel]] = []  # of groups with a stream of their own
         self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
@@ -185,10 +185,9 @@ class Site:
         self.group_names[group.gid] = group.name
         if isinstance(self.role, Follower):
             self.engine.open(group.gid, PROTOCOLS[group.protocol], self.role.leader.pid)
-        domain = (group.order, group.protocol)
-        if domain not in self._outboxes:
-            self._outboxes[domain] = Outbox(self.options.frame_bytes, self.wake)
-        return self._outboxes[domain]
+        if group.protocol not in self._outboxes:
+            self._outboxes[group.protocol] = Outbox(self.options.frame_bytes, self.wake)
+        return self._outboxes[group.protocol]
 
     def close_membership(self, member: Membership) -> None:
         """The group was left. With its last view the stack has acknowledged everything."""

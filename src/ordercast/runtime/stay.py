@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from ordercast.core.declaration import Declaration
 from ordercast.core.ids import check_name
-from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, ScopeError, UsageError
-from ordercast.protocols.registry import PROTOCOLS, choose
+from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, UsageError
+from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.site import Site
-from ordercast.runtime.visit import Visits
-
-SCOPES = ("group", "domain")
+from ordercast.runtime.visit import Visit, Visits
 
 
 class Stays:
@@ -23,7 +21,7 @@ class Stays:
     def __init__(self, site: Site) -> None:
         self._site = site
         self.visits = Visits(site)
-        self._entering: dict[str, str] = {}  # the order of each group that is being joined
+        self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
 
     async def join(
@@ -31,28 +29,36 @@ class Stays:
     ) -> Membership:
         """Be a member: returns when the first view is installed."""
         check_name("group", name)
-        declaration = choose(order, protocol).declaration
+        asked = wish(order, protocol, scope)
         self._check_new(name)
-        self._check_scope(name, declaration, scope)
-        self._entering[name] = declaration.order
+        check_scope(name, asked, self._others(name))
+        self._entering[name] = asked
         try:
-            await self._end_visit(name)
-            entry = await self._site.role.enter(name, declaration.order, protocol)
-            if entry.protocol not in PROTOCOLS:
-                raise UsageError(
-                    f"group {name!r} uses protocol {entry.protocol!r}, which is not built into "
-                    "this node: it runs another version than the leader"
-                )
-            return await self._begin(entry, scope)
+            entry = await self._enter(name, asked, protocol)
+            visit = await self._end_visit(name)
+            return await self._begin(entry, scope, visit)
         finally:
             del self._entering[name]
 
-    async def _end_visit(self, name: str) -> None:
+    async def _enter(self, name: str, asked: Wish, protocol: str | None) -> GroupEntry:
+        """The group, which may be there already: by another protocol, if none was named."""
+        named = protocol or asked.protocol != DEFAULTS[asked.order]
+        entry = await self._site.role.enter(name, asked.order, asked.protocol if named else None)
+        if entry.protocol not in PROTOCOLS:
+            raise UsageError(
+                f"group {name!r} uses protocol {entry.protocol!r}, which is not built into "
+                "this node: it runs another version than the leader"
+            )
+        self._entering[name] = found = asked._replace(protocol=entry.protocol)
+        check_scope(name, found, self._others(name))
+        return entry
+
+    async def _end_visit(self, name: str) -> Visit | None:
         """What this node sent as a guest comes before what it will send as a member."""
         timeout = self._site.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
-                await self.visits.leave(name)
+                return await self.visits.end_to_join(name)
         except TimeoutError:
             reason = {name: "what this node sent as a guest has no place yet"}
             raise JoinTimeout(reason, timeout) from None
@@ -67,9 +73,10 @@ class Stays:
                 return member
         return await self.visits.begun(name)
 
-    async def _begin(self, entry: GroupEntry, scope: str | None) -> Membership:
+    async def _begin(self, entry: GroupEntry, scope: str | None, visit: Visit | None) -> Membership:
         site = self._site
         member = site.open_membership(entry, scope)
+        member.visit = visit
         site.role.prepared(entry.gid)
         timeout = site.options.join_timeout
         try:
@@ -89,26 +96,13 @@ class Stays:
         if name in joined or name in self._entering:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
 
-    def _check_scope(self, name: str, declared: Declaration, asked: str | None) -> None:
-        order, protocol = declared.order, declared.name
-        if asked is not None and asked not in SCOPES:
-            raise ValueError(f"scope={asked!r} is unknown; use 'group' or 'domain'")
-        if declared.scope == "domain" or asked == "group":
-            return
-        if asked == "domain":
-            raise ScopeError(
-                f"no protocol is built that promises order {order!r} across groups; "
-                f"join {name!r} with scope='group'"
-            )
-        joined = {m.group.name: m.group.order for m in self._site.memberships.values()}
-        for other, promised in (joined | self._entering).items():
-            if promised == order:
-                raise ScopeError(
-                    f"this node is in group {other!r} with order {order!r}, or about to be, and "
-                    f"protocol {protocol!r} keeps that order inside one group only: "
-                    f"between {other!r} and {name!r} nothing would be promised. "
-                    f"If that is enough, join {name!r} with scope='group'"
-                )
+    def _others(self, name: str) -> dict[str, Wish]:
+        """What this node has in its other groups, or is about to have."""
+        have = {
+            m.group.name: Wish(m.group.order, m.group.protocol, m.scope)
+            for m in self._site.memberships.values()
+        }
+        return {other: had for other, had in (have | self._entering).items() if other != name}
 
     async def leave(self, member: Membership) -> None:
         """Let what was sent be ordered, then be out of the next view. Goes on if cancelled."""
@@ -158,7 +152,7 @@ def check_group_stream(site: Site, member: Membership) -> None:
     if others and member.scope != "group":
         names = ", ".join(repr(other.group.name) for other in others)
         raise UsageError(
-            f"this node is also in {names} with order {member.group.order!r}: two loops could "
+            f"this node is also in {names}, by the same protocol: two loops could "
             "take messages in another order than they were delivered in. Read the node's stream "
             f"(async for event in node), or join {member.group.name!r} with scope='group'"
         )

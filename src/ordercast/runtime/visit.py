@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ordercast.errors import GroupClosed, JoinTimeout
+from ordercast.errors import GroupClosed, JoinTimeout, UsageError
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
@@ -20,6 +20,7 @@ class Visit(Sending):
     def __init__(self, site: Site, group: GroupEntry, outbox: Outbox, first_message: int) -> None:
         # No member of the group, so `stable` never waits for what this node itself has to read.
         super().__init__(site, group, outbox, first_message, waits_for_itself=lambda: False)
+        self.joins = False  # ends because this node becomes a member
 
     def ordered(self, frames: int) -> None:
         """Our frames up to this one have their place."""
@@ -30,6 +31,10 @@ class Visit(Sending):
         future = self.installed if is_guest else self.gone
         if not future.done():
             future.set_result(None)
+
+    def stop(self) -> None:
+        """Nothing more is heard of what was sent."""
+        self.close(GroupClosed(f"sending to group {self.group.name!r} was stopped"))
 
 
 class Visits:
@@ -93,6 +98,32 @@ class Visits:
         if name in self._leaving:
             await asyncio.shield(self._leaving[name])
 
+    async def stop(self, name: str) -> None:
+        """The same, where it is an error if this node is no guest of that group."""
+        known = {visit.group.name for visit in self._site.visits.values()} | self._entering.keys()
+        if name not in known:
+            groups = ", ".join(map(repr, sorted(known))) or "no group"
+            raise UsageError(f"this node is no guest of group {name!r}; it is one of {groups}")
+        await self.leave(name)
+
+    async def end_to_join(self, name: str) -> Visit | None:
+        """Be no guest any more. Whoever waits until all have what was sent may go on waiting."""
+        if name in self._entering:
+            await asyncio.wait((self._entering[name],))
+        visit = self.open.get(name)
+        if visit is None:
+            await self.leave(name)
+            return None
+        visit.joins = True
+        try:
+            await self.leave(name)
+        except BaseException:  # given up, perhaps in the moment in which the visit ended
+            visit.joins = False
+            if visit.gone.done():
+                visit.stop()
+            raise
+        return visit
+
     async def leave_all(self) -> None:
         """Be no guest anywhere."""
         names = {visit.group.name for visit in self._site.visits.values()}
@@ -118,4 +149,5 @@ class Visits:
         await asyncio.shield(visit.gone)
         if self._site.error is None:
             self._site.close_visit(visit)
-        visit.close(GroupClosed(f"sending to group {visit.group.name!r} was stopped"))
+        if not visit.joins:
+            visit.stop()
