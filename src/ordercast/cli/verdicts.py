@@ -65,14 +65,16 @@ def _show_reasons(run: RunOutcome, console: Console) -> None:
 
 
 def _show_others(run: RunOutcome, console: Console) -> None:
-    """What nobody promised, judged over all groups together all the same."""
+    """What no declared order asks for, judged over all groups together all the same."""
     if run.table.verdicts["wellformed"] == "violated":
         console.print("[bold red]the trace contradicts itself: other verdicts mean little[/]")
     if all(one.because == "always expected" for one in run.expected):
         text = "No order was declared or asked for, so none counts: say for example --expect fifo"
         console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
     named = {one.property for one in run.expected if one.domain is None}
-    console.print("[dim]Judged over all groups together, though nobody promised it:[/]")
+    console.print(
+        "[dim]Judged over all groups together, not part of the declared order or --expect:[/]"
+    )
     for verdict, word in OTHER_WORDS.items():
         names = [n for n, v in run.table.verdicts.items() if v == verdict and n not in named]
         if names:

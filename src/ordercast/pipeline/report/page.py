@@ -108,7 +108,7 @@ def _run_section(run: RunOutcome, *, alone: bool) -> Markup:
         element("h3", "All properties, on the whole run"),
         _all_verdicts(run),
         _doubts(run),
-        _not_promised(run),
+        _not_expected(run),
     )
 
 
@@ -129,15 +129,15 @@ def _broken_promises(run: RunOutcome) -> list[Markup]:
     return parts
 
 
-def _not_promised(run: RunOutcome) -> Markup:
-    """What nobody promised and what did not hold: folded away, for who wants to see."""
+def _not_expected(run: RunOutcome) -> Markup:
+    """What was not expected and did not hold: folded away, for who wants to see."""
     expected = _whole_run(run)
     others = [one for one in run.table.violations if one.property not in expected]
     if not others:
         return Markup("")
     kinds = len({one.property for one in others})
-    summary = f"{kinds} properties that nobody promised do not hold: examples"
-    cards = _violations(others, run.table, "Not promised, not kept")
+    summary = f"{kinds} properties that are not part of the declared order do not hold: examples"
+    cards = _violations(others, run.table, "Not part of the declared order, not kept")
     return element("details", element("summary", summary), *cards, class_="others")
 
 
@@ -210,7 +210,8 @@ def _all_verdicts(run: RunOutcome) -> Markup:
     return joined(
         element(
             "p",
-            "Grey: not promised for all groups of this run together, and judged all the same. "
+            "Grey: not part of the order declared for all groups of this run together, and judged "
+            "all the same: a protocol may promise more than its order. "
             "The uniform form binds processes that crashed, too.",
             class_="soft",
         ),
