@@ -7,17 +7,21 @@ import pytest
 from machines import Bench, G, bench
 from ordercast.core.events import Change
 from ordercast.core.sequencer import SequencedProtocol
-from ordercast.core.waiting import Awaited, Waiting
+from ordercast.core.waiting import Awaited, Holdings, Waiting
 from ordercast.protocols.sequencer_bb import Order, SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 
 both = pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
 
 
+def machine(b: Bench, p: int) -> SequencedProtocol:
+    found = b.machines[p]
+    assert isinstance(found, SequencedProtocol)
+    return found
+
+
 def held(b: Bench, p: int) -> list[Waiting]:
-    machine = b.machines[p]
-    assert isinstance(machine, SequencedProtocol)
-    return machine.held_back()
+    return machine(b, p).held_back()
 
 
 def number(N: int) -> Awaited:
@@ -68,6 +72,33 @@ def test_at_the_sequencer_a_frame_waits_for_its_predecessors(protocol) -> None:
         Waiting(G, 2, 2, (first,), b"b"),
         Waiting(G, 2, 4, (first, third), b"d"),
     ]
+
+
+@both
+def test_the_sequencer_counts_what_is_ahead_and_what_is_in_its_history(protocol) -> None:
+    b = bench(protocol, 1, 2, 3)
+    b.say(2, "a", "b", "c", "d")
+    b.bring(2, 1, text="a")
+    b.bring(2, 1, text="c")
+    b.bring(2, 1, text="d")
+    assert machine(b, 1).holdings(G) == Holdings(held=2, kept=1, history=1)
+    b.settle()
+    assert machine(b, 1).holdings(G) == machine(b, 3).holdings(G) == Holdings(0, 0)
+
+
+def test_a_member_counts_what_is_behind_a_gap_and_what_may_lack_elsewhere() -> None:
+    b = bench(SequencerPB, 1, 2, 3)
+    b.say(1, "a", "b", "c")
+    b.bring(1, 3, text="a")
+    b.bring(1, 3, text="c")
+    assert machine(b, 3).holdings(G) == Holdings(held=1, kept=1)
+
+
+def test_bb_a_member_counts_bodies_without_an_order() -> None:
+    b = bench(SequencerBB, 1, 2, 3)
+    b.say(2, "a")
+    b.bring(2, 3)
+    assert machine(b, 3).holdings(G) == Holdings(held=1, kept=0)
 
 
 def test_bb_a_body_waits_for_its_order() -> None:

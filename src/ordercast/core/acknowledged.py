@@ -25,7 +25,7 @@ from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.core.stability import Stability
-from ordercast.core.waiting import NOBODY
+from ordercast.core.waiting import NOBODY, Holdings
 from ordercast.errors import PeerError
 
 
@@ -113,11 +113,11 @@ class AcknowledgedProtocol(OrderingProtocol):
             and (n <= record.stable[q] or n in record.kept[q])
         )
 
-    def holdings(self, g: GroupId) -> tuple[int, int]:
+    def holdings(self, g: GroupId) -> Holdings:
         if g not in self.stability:
-            return 0, 0
+            return Holdings(0, 0)
         kept = sum(map(len, self.stability[g].kept.values()))
-        return len(self.unstable(g)) - kept, kept
+        return Holdings(len(self.unstable(g)) - kept, kept)
 
     @abstractmethod
     def mark(self, g: GroupId, q: ProcessId) -> int:

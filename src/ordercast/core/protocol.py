@@ -33,7 +33,7 @@ from ordercast.core.events import (
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.state import PlainState
-from ordercast.core.waiting import Waiting, WaitingFrame
+from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -276,10 +276,10 @@ class OrderingProtocol(PlainState, ABC):
         """Is another copy of frame n of q a repeat? Where frames are not relayed there is none."""
         return False
 
-    def holdings(self, g: GroupId) -> tuple[int, int]:
-        """How many frames of g are held back, and how many are delivered and kept as unstable."""
+    def holdings(self, g: GroupId) -> Holdings:
+        """How many frames of g are here, and for what reason."""
         held = sum(1 for frame in self.waiting_frames() if frame[0] == g)
-        return held, len(self.unstable(g)) - held
+        return Holdings(held, len(self.unstable(g)) - held)
 
     # -- what a protocol page writes ------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
-from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame
+from ordercast.core.waiting import MAX_NAMED, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
@@ -403,8 +403,8 @@ class SequencedMember(OrderingProtocol):
             for N, e in sorted({**self.kept, **self.arrived}.items())
         )
 
-    def holdings(self, g: GroupId) -> tuple[int, int]:
-        return len(self.arrived), len(self.kept)
+    def holdings(self, g: GroupId) -> Holdings:
+        return Holdings(len(self.arrived), len(self.kept))
 
     def held_back(self) -> list[Waiting]:
         """Numbered frames behind a gap, and our own that have no number yet."""

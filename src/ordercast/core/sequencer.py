@@ -16,7 +16,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequenced import Accept, Accepted, Delivered, Fetch, SequencedMember, Status
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_missing
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
@@ -235,6 +235,13 @@ class SequencedProtocol(SequencedMember):
         if self.book is not None:
             self.book.forget(p)
             self.guests.forget(p)
+
+    def holdings(self, g: GroupId) -> Holdings:
+        here = super().holdings(g)
+        if self.book is None:
+            return here
+        ahead = sum(map(len, self.book.ahead.values()))
+        return Holdings(here.held + ahead, here.kept, len(self.book.history))
 
     def held_back(self) -> list[Waiting]:
         """At the sequencer also the frames that overtook their predecessors."""

@@ -58,6 +58,14 @@ class Waiting(msgspec.Struct, frozen=True, order=True):
         return self.group, self.sender, self.n, self.payload
 
 
+class Holdings(msgspec.Struct, frozen=True):
+    """How many frames of one group a machine has in memory."""
+
+    held: int  # not delivered: they came too early
+    kept: int  # delivered, and some member may lack them
+    history: int = 0  # at a sequencer: numbered, and not consumed by all
+
+
 def first_named(things: Iterable[Awaited]) -> tuple[Awaited, ...]:
     """No more than are named for one frame."""
     return tuple(islice(things, MAX_NAMED))

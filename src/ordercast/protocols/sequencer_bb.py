@@ -32,7 +32,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import Options, on
 from ordercast.core.sequencer import SequencedProtocol
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 
@@ -133,9 +133,9 @@ class SequencerBB(SequencedProtocol):
         self.bodiless.pop((entry.origin, entry.n), None)
         super().place(g, N, stable, entry)
 
-    def holdings(self, g: GroupId) -> tuple[int, int]:
-        held, kept = super().holdings(g)
-        return held + len(self.bodies), kept
+    def holdings(self, g: GroupId) -> Holdings:
+        here = super().holdings(g)
+        return msgspec.structs.replace(here, held=here.held + len(self.bodies))
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from ordercast.core.ids import GroupId
-from ordercast.core.sequencer import SequencedProtocol
 from ordercast.stack.stack import Stack
 
 
 def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
     """Frames of g held back, kept until stable, in the sequencer's history, and not sent yet."""
     protocol = stack.protocols[g]
-    held, kept = protocol.holdings(g)
-    held += sum(1 for packet in protocol.early if packet.group == g)
-    history = 0
-    if isinstance(protocol, SequencedProtocol) and protocol.book is not None:
-        held += sum(map(len, protocol.book.ahead.values()))
-        history = len(protocol.book.history)
+    here = protocol.holdings(g)
+    early = sum(1 for packet in protocol.early if packet.group == g)
     return {
-        "frames_held": held,
+        "frames_held": here.held + early,
         "max_held": stack.options.max_held,
-        "frames_kept": kept,
-        "history": history,
+        "frames_kept": here.kept,
+        "history": here.history,
         "frames_unsent": unsent(stack, g),
     }
 
