@@ -9,7 +9,7 @@ import pytest
 from ordercast.core.events import Event as MachineEvent
 from ordercast.core.events import Multicast, Receive, Timer, View
 from ordercast.core.output import Output
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
 from ordercast.protocols.fifo import FifoData
 from ordercast.trace.holds import (
     UNKNOWN,
@@ -131,6 +131,8 @@ def test_of_many_things_the_first_few_are_told() -> None:
     assert joined(things) == "frame 1 of p in g, frame 2 of p in g and 3 more"
     assert joined(things[:2]) == "frame 1 of p in g and frame 2 of p in g"
     assert joined(()) == ""
+    many = [WaitsFor("frame", "g", "p", number) for number in range(1, MAX_NAMED + 1)]
+    assert joined(many).endswith(f" and at least {MAX_NAMED - 2} more")
 
 
 def test_a_note_reads_back() -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.waiting import IN_WORDS, NOBODY, Awaited, Missing, Waiting
+from ordercast.core.waiting import IN_WORDS, MAX_NAMED, NOBODY, Awaited, Missing, Waiting
 
 FrameId = tuple[GroupId, ProcessId, int]
 """(group, sender, n)"""
@@ -102,9 +102,11 @@ def in_words(first: str, count: int) -> str:
 
 def joined(things: Iterable[WaitsFor]) -> str:
     """Several of them in words; of many the first few."""
+    things = tuple(things)
     texts = list(dict.fromkeys(map(str, things)))
     if len(texts) > 3:
-        texts[2:] = [f"{len(texts) - 2} more"]
+        least = "at least " if len(things) >= MAX_NAMED else ""  # the machine named no more
+        texts[2:] = [f"{least}{len(texts) - 2} more"]
     return " and ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
 
 
