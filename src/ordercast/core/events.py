@@ -88,7 +88,6 @@ class Flush(msgspec.Struct, frozen=True):
 
     group: GroupId
     union: tuple[Kept, ...]
-    mark: int = 0  # the highest that any survivor reported of its numbers (`report_mark`)
 
 
 class Cut(msgspec.Struct, frozen=True):

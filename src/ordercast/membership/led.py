@@ -310,7 +310,7 @@ class LedMembership(PlainState):
             self.views[g] = view
             if old is not None and self.me in old.members:
                 frames = tuple(kept for (group, _, _), kept in union.items() if group == g)
-                flushes.append(Flush(g, frames, install.start))
+                flushes.append(Flush(g, frames))
             if self.me in view.senders or (old is not None and self.me in old.senders):
                 begun.append(view)
         self.blocked = False

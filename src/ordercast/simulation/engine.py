@@ -233,7 +233,7 @@ class Simulation:
                 if p not in survivors[g]:
                     self.open(p, g)
                 elif not self._seat(p, g).guest:
-                    flushes.append(Flush(g, unions[g], mark))
+                    flushes.append(Flush(g, unions[g]))
         for p, (flushes, begun) in cuts.items():
             self.hand(p, (Cut(tuple(flushes), tuple(begun)),))
 
