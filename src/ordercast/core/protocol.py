@@ -224,7 +224,7 @@ class OrderingProtocol(PlainState, ABC):
         """Deliver, in this protocol's order, what it can of the union; forget the rest."""
 
     def report_mark(self, g: GroupId) -> int:
-        """What a survivor reports of its numbers; `Flush.mark` and `View.start` get the highest."""
+        """What a survivor reports of its numbers; the highest of all is `View.start`."""
         return 0
 
     def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
