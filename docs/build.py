@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
 from ordercast.cli.guarantees import markdown_table
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
+from ordercast.transport.settings import Datagrams, IpMulticast
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
+OPTION = re.compile(r"^    (\w+): [^=#]+?(?: = (.+?))?  # (.+)$", re.MULTILINE)
 
 
 def pages() -> dict[Path, str]:
     """Every generated page and what it should say."""
-    guarantees = DOCS / "GUARANTEES.md"
-    head, rest = guarantees.read_text().split(BEGIN)
-    tail = rest.split(END)[1]
-    found = {guarantees: f"{head}{BEGIN}\n\n{markdown_table()}\n\n{END}{tail}"}
+    found = {
+        DOCS / "GUARANTEES.md": _filled(DOCS / "GUARANTEES.md", markdown_table()),
+        DOCS / "API.md": _filled(
+            DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
+        ),
+    }
     for name, protocol in PROTOCOLS.items():
         page = (import_module(protocol.__module__).__doc__ or "").strip()
         title, _, body = page.partition("\n")
         text = f"# {title.rstrip('.')}\n\n`{name}`, from `{_source(protocol)}`.\n\n"
         found[DOCS / "protocols" / f"{name}.md"] = f"{text}```text\n{body.strip()}\n```\n"
     return found
+
+
+def _filled(page: Path, *parts: str) -> str:
+    """The page with these parts between its marks, in their order."""
+    head, *rest = page.read_text().split(BEGIN)
+    for part, old in zip(parts, rest, strict=True):
+        head += f"{BEGIN}\n\n{part}\n\n{END}{old.split(END)[1]}"
+    return head
+
+
+def _options(settings: type) -> str:
+    """The fields that a class declares itself, with what the comments beside them say."""
+    rows = OPTION.findall(inspect.getsource(settings))
+    assert [name for name, _, _ in rows] == list(settings.__annotations__), settings
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    for name, default, meaning in rows:
+        shown = f"`{default.replace(' * ', ' ')}`" if default else "must be given"
+        other = str(ON_DATAGRAMS.get(name, default)) if settings is NodeOptions else default
+        if other != default:
+            shown += f"; over datagrams `{other}`"
+        lines.append(f"| `{name}` | {shown} | {meaning} |")
+    return "\n".join(lines)
 
 
 def _source(protocol: type) -> str:
@@ -41,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

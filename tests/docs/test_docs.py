@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import ordercast as oc
+from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.worker import Worker
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,6 +68,19 @@ def test_the_replicas_of_the_api_page_agree(tmp_path):
     done = run(f"{sys.executable} {script}", tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True"
+
+
+@pytest.mark.parametrize("settings", [NodeOptions, oc.Udp, oc.IpMulticast])
+def test_every_option_stands_on_the_api_page(settings):
+    page = (ROOT / "docs" / "API.md").read_text()
+    missing = [name for name in settings.__struct_fields__ if f"\n| `{name}` | " not in page]
+    assert not missing
+
+
+def test_a_worker_knows_every_command_that_the_api_page_shows():
+    commands = re.findall(r'do\("(\w+)"', (ROOT / "docs" / "API.md").read_text())
+    assert commands
+    assert [name for name in commands if not hasattr(Worker, name)] == []
 
 
 @pytest.mark.xdist_group("spark")

@@ -23,7 +23,7 @@ class View(msgspec.Struct, frozen=True):
     members: tuple[str, ...]  # in the order in which they came
     joined: tuple[str, ...] = ()  # since the previous view of this node
     left: tuple[str, ...] = ()  # gone since then, by leaving or by exclusion
-    start: int = 0  # the sequencer's number of this view: a joiner gets what comes after it
+    start: int = 0  # place in the protocol's numbering: a joiner gets what comes after; 0: none
 
 
 Event = Message | View

@@ -32,7 +32,7 @@ ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Every limit of a node. Sizes are bytes, delays are seconds unless the name says otherwise."""
 
-    max_message: int = 1 * MiB  # one body; the same on all nodes of a cluster
+    max_message: int = 1 * MiB  # the largest body; the same on all nodes of a cluster
     frame_bytes: int = 64 * KiB  # a frame is sealed at this size; the same on all nodes
     window_bytes: int = 4 * MiB  # own messages of a group that some member has not consumed
     reply_reserve: int = 4 * MiB  # beyond the window, for the receiving loop; replies may exceed it
@@ -51,8 +51,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
     fetch_batch: int = 256  # frames asked for in one request
-    codec: CodecName | None = None  # bodies are bytes, or anything this codec can write
-    transport: Transport = "tcp"  # what carries the packets of groups
+    codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
+    transport: Transport = "tcp"  # "tcp", "udp", Udp(...) or IpMulticast(...)
 
     @classmethod
     def given(cls, options: dict[str, Any]) -> Self:

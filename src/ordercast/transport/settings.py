@@ -26,22 +26,20 @@ class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What both kinds of datagrams have in common. Sizes are bytes.
 
     `max_datagram` fits the MTU of common networks; on the loopback interface 60_000 is faster.
-    The `inject_` options are for tests: shares of the arriving datagrams that this node throws
-    away, takes twice, or takes after the next one. The draws follow from `seed` and the node's
-    name.
+    The `inject_` options are for tests.
     """
 
-    max_datagram: int = 1400  # with our own header, without those of IP and UDP
+    max_datagram: int = 1400  # the largest, with our own header, without those of IP and UDP
     socket_buffer: int = 4 * MiB  # asked of the system for each direction; it may grant less
-    queue_bytes: int = 16 * MiB  # wait for one receiver or audience; more is dropped, and counted
+    queue_bytes: int = 16 * MiB  # may wait for one receiver or audience; more is dropped, counted
     reassembly_bytes: int = 16 * MiB  # pieces of large packets of one peer
     reassembly_ms: int = 1000  # a packet of which no piece came for so long is forgotten
     repair_bytes: int = 8 * MiB  # large packets kept here to send their lost pieces again
     repair_ms: int = 10  # a missing piece is asked for after this
-    inject_loss: float = 0.0
-    inject_duplicates: float = 0.0
-    inject_reordering: float = 0.0
-    seed: int = 0
+    inject_loss: float = 0.0  # for tests: this share of the arriving datagrams is thrown away
+    inject_duplicates: float = 0.0  # for tests: this share is taken twice
+    inject_reordering: float = 0.0  # for tests: this share is taken after the next one
+    seed: int = 0  # what is injected follows from this and the node's name
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -69,15 +67,11 @@ class Udp(Datagrams, frozen=True, kw_only=True, tag="udp"):
 
 
 class IpMulticast(Datagrams, frozen=True, tag="multicast"):
-    """A packet for several members leaves once, to an IPv4 multicast group that all nodes join.
+    """A packet for several members leaves once, to an IPv4 multicast group that all nodes join."""
 
-    `group` is "address:port". `interface` is the address of the interface that carries it; by
-    default the one the node is bound to. `ttl` is how many routers it may pass, plus one.
-    """
-
-    group: str
-    interface: str = ""
-    ttl: int = 1
+    group: str  # "address:port", the same at all nodes
+    interface: str = ""  # address of the one that carries it; "": the one the node is bound to
+    ttl: int = 1  # how many routers it may pass, plus one
 
     def __post_init__(self) -> None:
         super().__post_init__()
