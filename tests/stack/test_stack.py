@@ -364,7 +364,7 @@ def test_the_output_of_a_step_is_of_that_step_alone() -> None:
     first = machine.step([Multicast(G, b"a")])
     kept = first.deliveries
     second = machine.step([])
-    assert [getattr(second, column) for column in Output.__slots__] == [[]] * 8
+    assert not any(getattr(second, column) for column in Output.__slots__)
     assert len(kept) == 1  # a driver may still hold the columns of the step before
 
 
