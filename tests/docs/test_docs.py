@@ -70,6 +70,16 @@ def test_the_replicas_of_the_api_page_agree(tmp_path):
     assert done.stdout.splitlines()[-1] == "True"
 
 
+def test_the_guest_of_the_api_page_is_heard(tmp_path):
+    page = (ROOT / "docs" / "API.md").read_text()
+    [example] = [e for e in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "send_to" in e]
+    script = tmp_path / "guest.py"
+    script.write_text(example)
+    done = run(f"{sys.executable} {script}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ticker b'IBM 191.2'\n"
+
+
 @pytest.mark.parametrize("settings", [NodeOptions, oc.Udp, oc.IpMulticast])
 def test_every_option_stands_on_the_api_page(settings):
     page = (ROOT / "docs" / "API.md").read_text()
