@@ -122,7 +122,8 @@ class DomainProtocol(AcknowledgedProtocol):
     @on(Ack)
     def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
         super().on_ACK(p, g, ack, m)
-        self._is_safe(g, ack.n)  # who consumed a frame has held it
+        if p in self.others[g]:  # who consumed a frame has held it
+            self._is_safe(g, ack.n)
 
     def _is_safe(self, g: GroupId, n: int) -> None:
         if n > self.safe[g]:
