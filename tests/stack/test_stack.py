@@ -387,7 +387,7 @@ def test_a_copy_of_a_stack_steps_as_the_original_and_does_not_touch_it(
         events += [Timer(g, name) for g, name in b.timers[p]]
         events.append(Multicast(G, b"next"))
         out = twin.step(events)
-        columns = {name: list(getattr(out, name)) for name in Output.__slots__}
+        columns = {name: getattr(out, name).copy() for name in Output.__slots__}
         assert machine.fingerprint() == before
         again = machine.step(events)
         assert columns == {name: getattr(again, name) for name in Output.__slots__}
