@@ -188,6 +188,7 @@ def _overlapping_views(_: Protocol, rng: Random) -> Fields:
         **rng.choice(NETWORKS),
         **shape,
         "members": max(members, groups[0].leader + 1),
+        "messages": 2 * MESSAGES,  # many reach only those who are in already
         "faults": tuple(faults),
         "workload": Workload(senders=tuple(sorted(speakers)), reply=0.8, depth=4),
         "detect_ms": rng.uniform(1, 50),
