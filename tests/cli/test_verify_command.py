@@ -128,6 +128,8 @@ def test_the_demo_kills_a_member_and_everything_expected_holds(tmp_path):
     [run] = json.loads(again.stdout)["runs"]
     assert again.exit_code == 0
     assert {one["domain"].split()[0] for one in run["domains"]} == {"total", "causal", "fifo"}
+    across = [one for one in run["expected"] if one["property"] == "causal.global"]
+    assert [one["domain"] for one in across] == ["causal by cbcast (domain scope): desks, rooms"]
 
 
 def test_the_demo_does_not_delete_a_folder_that_is_not_its_own(tmp_path):

@@ -19,6 +19,7 @@ from ordercast.runtime.local_cluster import LocalCluster
 GROUPS = {  # name -> (order, members); they overlap
     "prices": ("total", (0, 1, 2, 3)),
     "rooms": ("causal", (1, 2, 3, 4)),
+    "desks": ("causal", (0, 2, 3, 4)),  # with rooms: one order across both
     "log": ("fifo", (0, 2, 4)),
 }
 MEMBERS = 5
@@ -42,6 +43,7 @@ def demo(
         for name, (order, members) in GROUPS.items():
             who = ", ".join(f"p{i + 1}" for i in members)
             story.print(f"   group {name}: order {order}, members {who}", highlight=False)
+        story.print("   answers go to rooms or desks: causal order holds across the two")
         asyncio.run(_run_cluster(traces, messages, story))
         story.print("[bold]3.[/] judging the recorded traces with Spark")
         outcome = judge([traces], expect=[])
@@ -71,7 +73,7 @@ async def _run_cluster(traces: Path, messages: int, story: Console) -> None:
             workers = cluster.workers
             for name, (order, members) in GROUPS.items():
                 for i in members:
-                    await workers[i].do("join", group=name, order=order, scope="group")
+                    await workers[i].do("join", group=name, order=order)
             for i, worker in enumerate(workers):
                 await worker.run(f"{TALK}:begin", seed=i)
             status.update("talking")

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from ordercast.errors import NodeEnded
+from ordercast.runtime.group import Group
 from ordercast.runtime.items import Message
 from ordercast.runtime.worker import Worker
 
@@ -30,9 +31,15 @@ class Talk:
                 if isinstance(event, Message):
                     self.heard[event.group] += 1
                     if event.body.startswith(b"?") and self.rng.random() < ANSWER_CHANCE:
-                        await self.worker.groups[event.group].multicast(b"!" + event.body[1:])
+                        await self._where_to_answer(event).multicast(b"!" + event.body[1:])
         except NodeEnded:
             return
+
+    def _where_to_answer(self, question: Message) -> Group:
+        """In any group of the same order: what holds across groups must hold for the answer."""
+        groups = self.worker.groups
+        order = groups[question.group].order
+        return self.rng.choice([group for group in groups.values() if group.order == order])
 
     async def ask(self, messages: int) -> None:
         """Questions to each group in turn; done when all of them are everywhere."""
