@@ -88,7 +88,10 @@ class Receipt:
         await self._progress.ordered.wait_for(self._frame)
 
     async def stable(self) -> None:
-        """Wait until every member has consumed the message.
+        """Wait until the program of every member has taken the message.
+
+        After a view change in a group without a sequencer this may end before a slow program took
+        it: the view change has handed it to every member.
 
         Not from the task that reads the stream: this node is a member too, and would wait for
         itself.
