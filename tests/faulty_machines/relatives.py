@@ -77,7 +77,7 @@ class LooksAtOneBlock(Relative):
             return True
         self.clear(y)
         here = {number for number, q, n in self.undelivered[y] if n > self.R[y][q]}
-        return self.BM[y].complete(b) and b not in here
+        return b <= self.BM[y].CBV and b not in here
 
     def woken(self, y: GroupId) -> list[Held]:
         waiters = self.waiters[y]

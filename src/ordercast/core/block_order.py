@@ -1,4 +1,14 @@
-"""Causal Blocks: messages that wait their turn by block number alone."""
+"""Causal Blocks: messages that wait their turn by block number alone.
+
+    send(m) to g             BC := BC + 1;  m.b := BC;  multicast m to the others in g;  m waits
+    receive(m) from q in g   m is represented in the block matrix of g, and waits
+    whenever a block of some group was completed
+                             Bmin := min over own groups of CBV
+                             deliver what waits, by (m.b, sender), while needed(m.b) <= Bmin;
+                             before each: BC := max(BC, m.b)
+
+Pages say what is needed. Own messages wait like the others: no group may overtake them.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +20,8 @@ import msgspec
 from ordercast.core.blocks import MAX_BLOCK
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options
-from ordercast.core.vouching import VouchingProtocol
+from ordercast.core.protocol import Options, on
+from ordercast.core.vouching import VOUCHED, VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 
 
@@ -39,18 +49,39 @@ class BlockOrderProtocol(VouchingProtocol):
         """The message waits for its turn."""
         heappush(self.waiting, (frame.stamp[0], frame.origin, g, frame))
 
-    def first(self) -> tuple[GroupId, Kept]:
-        """Take out the message whose turn it is."""
-        _, _, g, frame = heappop(self.waiting)
-        return g, frame
-
     @abstractmethod
     def needed(self, b: int) -> int:
         """The block that must be complete in all own groups before number b is delivered."""
 
-    def deliverable(self) -> bool:
-        """Is there a message waiting whose turn it is?"""
-        return bool(self.waiting) and self.needed(self.waiting[0][0]) <= self.Bmin
+    # send(m) to g
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        n, b = self.next_number(g), self.next_block(g)
+        self.b_multicast(g, BlockData(n, b, self.own_stable(g)), m)
+        self.wait(g, Kept(self.me, n, (b, VOUCHED), m))
+        self.learn_number(b)
+        self.deliver_in_order()
+
+    # receive(m) from q in g
+    @on(BlockData)
+    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
+        self.learn_stable(g, q, data.stable)
+        if self.in_turn(g, q, data.n, data.b):
+            self.wait(g, Kept(q, data.n, (data.b, 0), m))
+            self.keep_promise(g, q)
+            self.hear(g, q, data.b)
+            self.deliver_in_order()
+
+    def progress(self, g: GroupId, j: ProcessId) -> None:
+        self.deliver_in_order()
+
+    # whenever a block of some group was completed
+    def deliver_in_order(self) -> None:
+        """deliver what waits, by (m.b, sender), while needed(m.b) <= Bmin"""
+        Bmin = self.Bmin
+        while self.waiting and self.needed(self.waiting[0][0]) <= Bmin:
+            b, _, g, frame = heappop(self.waiting)
+            self.CA2(b)
+            self.hand_over(g, frame)
 
     def may_depend_on(self, frame: Kept, p: ProcessId) -> int:
         return frame.stamp[0] - 1

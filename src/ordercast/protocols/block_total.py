@@ -35,17 +35,13 @@ Departures from the source
 
 from __future__ import annotations
 
-from ordercast.core.block_order import BlockData, BlockOrderProtocol
+from ordercast.core.block_order import BlockOrderProtocol
 from ordercast.core.declaration import Declaration
-from ordercast.core.events import Kept
-from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import on
 from ordercast.core.silence import CLOSED
-from ordercast.core.vouching import VOUCHED
 
 
 class BlockTotal(BlockOrderProtocol):
-    """Total order by completed blocks."""
+    """Total order by completed blocks, on the loop of `BlockOrderProtocol`."""
 
     declaration = Declaration(
         name="block_total",
@@ -68,35 +64,6 @@ class BlockTotal(BlockOrderProtocol):
         everyone_speaks=True,
         closed=CLOSED,
     )  # fmt: skip
-
-    # send(m) to g
-    def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n, b = self.next_number(g), self.next_block(g)
-        self.b_multicast(g, BlockData(n, b, self.own_stable(g)), m)
-        self.wait(g, Kept(self.me, n, (b, VOUCHED), m))  # D4
-        self.learn_number(b)
-        self.deliver_by_key()
-
-    # receive(m) from q in g
-    @on(BlockData)
-    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
-        self.learn_stable(g, q, data.stable)
-        if self.in_turn(g, q, data.n, data.b):
-            self.wait(g, Kept(q, data.n, (data.b, 0), m))
-            self.keep_promise(g, q)
-            self.hear(g, q, data.b)
-            self.deliver_by_key()
-
-    def progress(self, g: GroupId, j: ProcessId) -> None:
-        self.deliver_by_key()
-
-    # whenever a block of some group was completed
-    def deliver_by_key(self) -> None:
-        """while CBV[g] >= m.b in every own group: BC := max(BC, m.b); deliver(m)"""
-        while self.deliverable():
-            g, frame = self.first()
-            self.CA2(frame.stamp[0])
-            self.hand_over(g, frame)
 
     def needed(self, b: int) -> int:
         return b  # D3

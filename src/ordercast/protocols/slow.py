@@ -30,17 +30,13 @@ Departures from the source
 
 from __future__ import annotations
 
-from ordercast.core.block_order import BlockData, BlockOrderProtocol
+from ordercast.core.block_order import BlockOrderProtocol
 from ordercast.core.declaration import Declaration
-from ordercast.core.events import Kept
-from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import on
 from ordercast.core.silence import CLOSED
-from ordercast.core.vouching import VOUCHED
 
 
 class Slow(BlockOrderProtocol):
-    """The Slow causal order protocol."""
+    """The Slow causal order protocol, on the loop of `BlockOrderProtocol`."""
 
     declaration = Declaration(
         name="slow",
@@ -60,35 +56,6 @@ class Slow(BlockOrderProtocol):
         everyone_speaks=True,
         closed=CLOSED,
     )  # fmt: skip
-
-    # send(m) to g
-    def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n, b = self.next_number(g), self.next_block(g)
-        self.b_multicast(g, BlockData(n, b, self.own_stable(g)), m)
-        self.wait(g, Kept(self.me, n, (b, VOUCHED), m))  # D3
-        self.learn_number(b)
-        self.msg_delivery()
-
-    # receive(m) from q in g
-    @on(BlockData)
-    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
-        self.learn_stable(g, q, data.stable)
-        if self.in_turn(g, q, data.n, data.b):
-            self.wait(g, Kept(q, data.n, (data.b, 0), m))
-            self.keep_promise(g, q)
-            self.hear(g, q, data.b)
-            self.msg_delivery()
-
-    def progress(self, g: GroupId, j: ProcessId) -> None:
-        self.msg_delivery()
-
-    # whenever a block of some group was completed
-    def msg_delivery(self) -> None:
-        """deliver all sent and received m with m.b <= Bmin + 1, in the order of their numbers"""
-        while self.deliverable():
-            g, frame = self.first()
-            self.CA2(frame.stamp[0])
-            self.hand_over(g, frame)
 
     def needed(self, b: int) -> int:
         return b - 1  # m.b <= Bmin + 1
