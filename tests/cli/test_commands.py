@@ -74,6 +74,15 @@ def test_the_same_seed_writes_the_same_file(tmp_path):
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
+def test_a_trace_declares_the_strongest_order_and_all_are_to_be_judged(tmp_path):
+    out = tmp_path / "t.jsonl"
+    done = invoke("simulate", "--protocol", "block_total", "--messages", "5", "--out", str(out))
+    assert json.loads(out.read_text().splitlines()[0])["order"] == "global-total"
+    assert "--expect global-total --expect causal-total --expect total" in done.stdout
+    done = invoke("simulate", "--protocol", "vector", "--messages", "5", "--out", str(out))
+    assert "--expect" not in done.stdout
+
+
 def test_a_simulated_crash_is_in_the_trace(tmp_path):
     out = tmp_path / "crash.jsonl"
     done = invoke("simulate", "--protocol", "fifo", "--crash", "2", "--out", str(out))

@@ -8,8 +8,8 @@ import pytest
 
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Receive, View
-from ordercast.core.numbering import ViewEntry
-from ordercast.core.sequenced import Accept, Accepted, Fetch
+from ordercast.machinery.numbering import ViewEntry
+from ordercast.machinery.sequenced import Accept, Accepted, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 
@@ -150,6 +150,24 @@ def test_what_a_guest_sent_becomes_stable_though_it_is_a_member_now_and_silent(
     b.settle()
     assert b.story(9) == ["129"]
     assert b.stable[9] == 1
+
+
+@both
+def test_one_that_was_a_guest_learns_as_a_member_that_all_have_what_it_sent_then(
+    protocol: Protocol,
+) -> None:
+    b = group(protocol)
+    b.say(9, "a")
+    b.bring(9)
+    b.step(1, Change(G, left=(9,)))
+    b.bring(1, 9)
+    b.machines[9], b.timers[9] = protocol(9), {}
+    b.stable[9] = -1
+    b.step(1, Change(G, joined=(9,)))
+    b.bring(1, 9)
+    assert (b.story(9)[-1], b.stable[9]) == ("129", -1)
+    b.settle()
+    assert b.stable[9] == 0  # of this stay; so all before
 
 
 @both

@@ -70,7 +70,14 @@ def simulate(
         shown = ", ".join(value) if isinstance(value, list) else str(value)
         table.add_row(name.replace("_", " "), shown)
     console.print(table)
-    console.print(f"judge it: ordercast verify {out}", highlight=False, soft_wrap=True)
+    verify = f"ordercast verify {out}{_expectations(protocol)}"
+    console.print(f"judge it: {verify}", highlight=False, soft_wrap=True)
+
+
+def _expectations(protocol: str) -> str:
+    """A trace declares one order of a group; a protocol that gives more is asked for all."""
+    declared = PROTOCOLS[protocol].declaration
+    return "".join(f" --expect {order}" for order in declared.orders) if declared.also else ""
 
 
 def _groups(protocol: str, members: int, groups: int, *, led: bool) -> tuple[GroupConfig, ...]:
