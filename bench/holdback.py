@@ -16,10 +16,10 @@ from pathlib import Path
 from random import Random
 
 from bench.plot import write_plot
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.events import Cut, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 from ordercast.protocols.cbcast import CausalData, Cbcast
 from ordercast.protocols.vector import CausalVector
 from ordercast.simulation.run import no_collection

@@ -15,7 +15,16 @@ from ordercast.protocols.registry import PROTOCOLS
 from sweep.trial import Failure
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("core", "reliability", "membership", "stack", "wire", "simulation", "trace")
+PACKAGES = (
+    "core",
+    "machinery",
+    "reliability",
+    "membership",
+    "stack",
+    "wire",
+    "simulation",
+    "trace",
+)
 SHARED = (*(f"src/ordercast/{package}" for package in PACKAGES), "sweep")
 
 

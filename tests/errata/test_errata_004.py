@@ -10,7 +10,7 @@ from __future__ import annotations
 from domains import Overlap
 from faulty_machines.blocks import FastAsPrinted
 from faulty_machines.catalogue import DIRECTED
-from ordercast.core.block_order import BlockData
+from ordercast.machinery.block_order import BlockData
 from ordercast.protocols.fast import Fast, FastData
 from ordercast.protocols.slow import Slow
 

@@ -7,7 +7,6 @@ import pytest
 
 from explored import scenario
 from faulty_machines.unsequenced import TrustingBasic
-from ordercast.core.acknowledged import Ack
 from ordercast.core.declaration import Network
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId
@@ -17,6 +16,7 @@ from ordercast.exploration.network import Medium
 from ordercast.exploration.process import Packet
 from ordercast.exploration.space import Action, Space, State
 from ordercast.exploration.words import line
+from ordercast.machinery.acknowledged import Ack
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.sequencer_pb import SequencerPB
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ordercast.core.events import Kept, View
-from ordercast.core.placing import Id, Key, PlacingQueue
+from ordercast.machinery.placing import Id, Key, PlacingQueue
 from ordercast.protocols.agreed import AgreedOrder
 
 BELOW_ALL = -1_000_000  # a rank is lower than the id of any process, and two ranks differ

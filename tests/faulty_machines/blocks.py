@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ordercast.core.blocks import BlockMatrix, BlockProtocol
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
-from ordercast.core.silence import SpeakingProtocol
+from ordercast.machinery.blocks import BlockMatrix, BlockProtocol
+from ordercast.machinery.silence import SpeakingProtocol
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.fast import Fast
 from ordercast.protocols.fast_p import FastP

@@ -8,10 +8,10 @@ from heapq import heapify
 import msgspec
 
 from faulty_machines.blocks import in_any_order
-from ordercast.core.changes import ChangingVector
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
+from ordercast.machinery.changes import ChangingVector
 from ordercast.protocols.relative import Held, Relative
 
 

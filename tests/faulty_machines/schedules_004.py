@@ -6,7 +6,7 @@ from domains import Overlap
 from faulty_machines import blocks, relatives
 from faulty_machines.directed import Directed, Protocol
 from machines import Bench
-from ordercast.core.silence import Null
+from ordercast.machinery.silence import Null
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.fast import Fast
 from ordercast.protocols.fast_p import FastP

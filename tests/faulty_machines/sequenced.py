@@ -8,9 +8,9 @@ import msgspec
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import Numbered, ViewEntry
-from ordercast.core.sequenced import Accept, Delivered
-from ordercast.core.sequencer import SequencedProtocol
+from ordercast.machinery.numbering import Numbered, ViewEntry
+from ordercast.machinery.sequenced import Accept, Delivered
+from ordercast.machinery.sequencer import SequencedProtocol
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 

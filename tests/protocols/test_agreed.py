@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from machines import Bench, G, bench
-from ordercast.core.acknowledged import Ack
 from ordercast.core.events import Flush, Kept, Receive, View
-from ordercast.core.placing import Id
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
+from ordercast.machinery.acknowledged import Ack
+from ordercast.machinery.placing import Id
 from ordercast.protocols.agreed import (
     DELIVERED,
     UNDECIDED,

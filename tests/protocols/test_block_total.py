@@ -8,8 +8,8 @@ import pytest
 
 from domains import Overlap
 from ordercast.core.events import Receive
-from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
+from ordercast.machinery.silence import Null
 from ordercast.protocols.block_total import BlockTotal
 
 X, Y, Z = 1, 2, 3

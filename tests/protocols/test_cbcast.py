@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from domains import AT_ONCE, CHAIN, RING, Groups, Overlap
-from ordercast.core.domain import AskHeld
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
+from ordercast.machinery.domain import AskHeld
 from ordercast.protocols import cbcast
 from ordercast.protocols.cbcast import CausalData, Cbcast
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ordercast.core.acknowledged import Ack
-from ordercast.core.block_order import BlockData
-from ordercast.core.domain import DomainProtocol, Held
 from ordercast.core.events import Multicast, Receive, View
 from ordercast.core.protocol import Options
+from ordercast.machinery.acknowledged import Ack
+from ordercast.machinery.block_order import BlockData
+from ordercast.machinery.domain import DomainProtocol, Held
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import CausalData, Cbcast
 from ordercast.protocols.fast import Fast, FastData

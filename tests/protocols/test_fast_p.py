@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from domains import AT_ONCE, Overlap
 from ordercast.core.events import Cut, Kept, Receive, View
-from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
+from ordercast.machinery.silence import Null
 from ordercast.protocols.fast_p import FastP, FastPData
 
 W, X, Y, Z = 1, 2, 3, 4

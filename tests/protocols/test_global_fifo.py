@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from domains import AT_ONCE, Groups, Overlap
-from ordercast.core.domain import AskHeld
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
+from ordercast.machinery.domain import AskHeld
 from ordercast.protocols.global_fifo import GlobalFifo, GlobalFifoData
 
 TWO: Groups = {1: (1, 2, 3), 2: (2, 3, 4)}

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from machines import Bench, G, bench, led
-from ordercast.core.ack_vectors import Answer, Status
 from ordercast.core.events import Change, Consumed, Flush, Kept, Multicast, Receive, Timer, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
+from ordercast.machinery.ack_vectors import Answer, Status
 from ordercast.protocols.nak import Nak, NakData, NakMulticast, Retx
 from ordercast.simulation import Crash, SimulationConfig, Uniform, Workload, simulate
 from ordercast.trace.oracle import verdicts

@@ -6,8 +6,8 @@ import pytest
 
 from domains import Overlap
 from ordercast.core.events import Kept, Receive
-from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
+from ordercast.machinery.silence import Null
 from ordercast.protocols.relative import Relative, RelativeData
 
 W, X, Y, Z = 1, 2, 3, 4

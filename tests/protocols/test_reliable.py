@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from machines import G, bench
-from ordercast.core.acknowledged import Ack
 from ordercast.core.events import Flush, Receive, View
 from ordercast.core.protocol import Options
+from ordercast.machinery.acknowledged import Ack
 from ordercast.protocols.reliable import Reliable, ReliableData
 
 

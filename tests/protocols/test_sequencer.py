@@ -10,10 +10,10 @@ import pytest
 
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Consumed, Flush, Receive, View
-from ordercast.core.numbering import ViewEntry
 from ordercast.core.protocol import Options
-from ordercast.core.sequenced import Accept, Delivered, Fetch, Status
-from ordercast.core.sequencer import SequencedProtocol
+from ordercast.machinery.numbering import ViewEntry
+from ordercast.machinery.sequenced import Accept, Delivered, Fetch, Status
+from ordercast.machinery.sequencer import SequencedProtocol
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 

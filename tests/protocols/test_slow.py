@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domains import Overlap
-from ordercast.core.block_order import BlockData
-from ordercast.core.silence import Null
 from ordercast.core.waiting import Awaited
+from ordercast.machinery.block_order import BlockData
+from ordercast.machinery.silence import Null
 from ordercast.protocols.slow import Slow
 
 X, Y = 1, 2

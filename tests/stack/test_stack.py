@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from machines import Bench, G, led, stacks
 from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, Timer, View
-from ordercast.core.numbering import ViewEntry
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.core.sequencer import SequencedProtocol
+from ordercast.machinery.numbering import ViewEntry
+from ordercast.machinery.sequencer import SequencedProtocol
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData

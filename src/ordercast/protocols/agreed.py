@@ -37,15 +37,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
-from ordercast.core.placing import Id, Key, PlacingQueue
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
+from ordercast.machinery.placing import Id, Key, PlacingQueue
 
 # In a flush a frame has the stamp (number, proposer, state):
 UNDECIDED, DECIDED, DELIVERED = 0, 1, 2  # how far it came at the survivor that reports it

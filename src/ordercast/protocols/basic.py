@@ -22,13 +22,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Waiting
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 
 
 class BasicData(msgspec.Struct, frozen=True, array_like=True):

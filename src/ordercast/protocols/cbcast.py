@@ -46,7 +46,6 @@ from itertools import chain
 import msgspec
 
 from ordercast.core.declaration import Declaration
-from ordercast.core.domain import DomainProtocol
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
@@ -54,6 +53,7 @@ from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.domain import DomainProtocol
 
 MAX_FOREIGN = 65_536  # entries about the groups of others that peers can make us keep
 

@@ -34,8 +34,6 @@ from __future__ import annotations
 
 import msgspec
 
-from ordercast.core.blocks import BlockProtocol
-from ordercast.core.changes import ChangingVector
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
@@ -43,6 +41,8 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.blocks import BlockProtocol
+from ordercast.machinery.changes import ChangingVector
 
 Place = int  # in a stamp (b, h, j, L[h][j], h, j, L[h][j], ...): where an entry begins
 Entry = tuple[GroupId, ProcessId, int]  # also names the frame with that number

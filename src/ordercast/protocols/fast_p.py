@@ -31,7 +31,7 @@ Departures from the source
                                                                                (test_fast_p_D3_...)
   D4  The paper assumes that nobody fails or joins. A cut delivers what is left by number; the
       vector begins again, so nobody waits for the dead. Frames of two that died at once may be
-      lost as in `core/vouching`.                                              (test_fast_p_D4_...)
+      lost as in `machinery/vouching`.                                         (test_fast_p_D4_...)
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from ordercast.core.changes import ChangingVector
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.silence import CLOSED
-from ordercast.core.vouching import VOUCHED, VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.changes import ChangingVector
+from ordercast.machinery.silence import CLOSED
+from ordercast.machinery.vouching import VOUCHED, VouchingProtocol
 
 Place = int  # in a stamp (b, vouched, k, gldv[k], k, gldv[k], ...): where an entry begins
 FIRST: Place = 2

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
@@ -30,6 +29,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 
 
 class FifoData(msgspec.Struct, frozen=True, array_like=True):

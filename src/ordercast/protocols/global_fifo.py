@@ -36,7 +36,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ordercast.core.declaration import Declaration
-from ordercast.core.domain import DomainProtocol
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
@@ -44,6 +43,7 @@ from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.domain import DomainProtocol
 
 Place = tuple[ProcessId, GroupId, int]  # a frame: its sender, group and number
 Table = dict[GroupId, dict[ProcessId, int]]

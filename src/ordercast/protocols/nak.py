@@ -18,7 +18,7 @@ Costs       one multicast per message (n - 1 packets; over IP multicast one data
     RETX(q, s, m)                as DATA(s, m) from q
 
 S counts own messages, C[q] those of q taken here, A[p] is the C that came last from p. When STATUS
-is said, and how long a message is stored, is written in `core.ack_vectors`.
+is said, and how long a message is stored, is written in `machinery.ack_vectors`.
 
 Departures from the source
   D1  The slide takes S > R for a loss. S = R + 1 is the next message; lost are numbers that are
@@ -37,12 +37,12 @@ from itertools import islice
 
 import msgspec
 
-from ordercast.core.ack_vectors import MAX_BACKOFF, AckVectorProtocol, Marks
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.errors import PeerError
+from ordercast.machinery.ack_vectors import MAX_BACKOFF, AckVectorProtocol, Marks
 
 MAX_COPIES = 1024  # sent in one `gap_ms`; who asked for more asks again
 

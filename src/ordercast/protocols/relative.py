@@ -50,16 +50,16 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from ordercast.core.blocks import MAX_BLOCK
-from ordercast.core.changes import ChangingVector
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.silence import CLOSED, SpeakingProtocol
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.blocks import MAX_BLOCK
+from ordercast.machinery.changes import ChangingVector
+from ordercast.machinery.silence import CLOSED, SpeakingProtocol
 
 # A stamp is (b, where gbn begins, j, ldv[j], j, ldv[j], ..., y, gbn[y], y, gbn[y], ...).
 Place = int  # in a stamp: where an entry begins

@@ -26,7 +26,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
@@ -34,6 +33,7 @@ from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Waiting
 from ordercast.errors import PeerError
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 
 
 class ReliableData(msgspec.Struct, frozen=True, array_like=True):

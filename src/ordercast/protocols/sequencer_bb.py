@@ -29,11 +29,11 @@ import msgspec
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import Options, on
-from ordercast.core.sequencer import SequencedProtocol
 from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
+from ordercast.machinery.numbering import Numbered
+from ordercast.machinery.sequencer import SequencedProtocol
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

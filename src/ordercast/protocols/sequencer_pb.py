@@ -35,10 +35,10 @@ import msgspec
 
 from ordercast.core.declaration import Declaration
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import Numbered
 from ordercast.core.protocol import on
-from ordercast.core.sequenced import Accept
-from ordercast.core.sequencer import SequencedProtocol
+from ordercast.machinery.numbering import Numbered
+from ordercast.machinery.sequenced import Accept
+from ordercast.machinery.sequencer import SequencedProtocol
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):

@@ -30,9 +30,9 @@ Departures from the source
 
 from __future__ import annotations
 
-from ordercast.core.block_order import BlockOrderProtocol
 from ordercast.core.declaration import Declaration
-from ordercast.core.silence import CLOSED
+from ordercast.machinery.block_order import BlockOrderProtocol
+from ordercast.machinery.silence import CLOSED
 
 
 class Slow(BlockOrderProtocol):

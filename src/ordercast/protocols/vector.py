@@ -27,7 +27,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import AcknowledgedProtocol
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
@@ -36,6 +35,7 @@ from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 
 Place = int  # of a member in the view: the index into a vector
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering
 from ordercast.errors import PeerError
+from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, Numbering
 
 
 def book(*members: int, limit: int = 100) -> Numbering:

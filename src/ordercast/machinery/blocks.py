@@ -24,13 +24,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 
-from ordercast.core.domain import DomainProtocol
 from ordercast.core.events import Cut, Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import MAX_COUNT, NumberSet, SlowestMark
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
+from ordercast.machinery.domain import DomainProtocol
 
 MAX_BLOCK = MAX_COUNT
 

@@ -1,6 +1,6 @@
 """A member of a group that has a sequencer: delivers in the order of the numbers.
 
-The other half, what the sequencer itself does, is in `core.sequencer`.
+The other half, what the sequencer itself does, is in `machinery.sequencer`.
 
 A view change without a crash of the sequencer is an *entry*: it has a number like a message, so
 every member sees it at the same place, and nobody stops sending. If the sequencer itself is gone,
@@ -19,10 +19,10 @@ import msgspec
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.core.waiting import MAX_NAMED, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
+from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
 

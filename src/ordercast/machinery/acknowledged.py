@@ -24,9 +24,9 @@ import msgspec
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol, on
-from ordercast.core.stability import Stability
 from ordercast.core.waiting import NOBODY, Holdings
 from ordercast.errors import PeerError
+from ordercast.machinery.stability import Stability
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True):

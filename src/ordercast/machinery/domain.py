@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ordercast.core.acknowledged import Ack, AcknowledgedProtocol
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery.acknowledged import Ack, AcknowledgedProtocol
 
 
 class AskHeld(msgspec.Struct, frozen=True, array_like=True):

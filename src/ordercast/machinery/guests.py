@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ordercast.core.ids import ProcessId
-from ordercast.core.numbering import ViewEntry
 from ordercast.core.state import PlainState
+from ordercast.machinery.numbering import ViewEntry
 
 
 class GuestBook(PlainState):

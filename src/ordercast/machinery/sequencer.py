@@ -11,13 +11,20 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from ordercast.core.events import Change, View
-from ordercast.core.guests import GuestBook
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.core.protocol import Options, on
-from ordercast.core.sequenced import Accept, Accepted, Delivered, Fetch, SequencedMember, Status
 from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
+from ordercast.machinery.guests import GuestBook
+from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
+from ordercast.machinery.sequenced import (
+    Accept,
+    Accepted,
+    Delivered,
+    Fetch,
+    SequencedMember,
+    Status,
+)
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
 

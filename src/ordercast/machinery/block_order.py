@@ -17,12 +17,12 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from ordercast.core.blocks import MAX_BLOCK
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.vouching import VOUCHED, VouchingProtocol
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.machinery.blocks import MAX_BLOCK
+from ordercast.machinery.vouching import VOUCHED, VouchingProtocol
 
 
 class BlockData(msgspec.Struct, frozen=True, array_like=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.core.placing import PlacingQueue
+from ordercast.machinery.placing import PlacingQueue
 
 A, B, C = (1, 1), (2, 1), (3, 1)
 

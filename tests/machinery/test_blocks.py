@@ -6,13 +6,13 @@ import pytest
 
 from domains import Overlap
 from machines import Bench, Packet
-from ordercast.core.block_order import BlockData
-from ordercast.core.blocks import MAX_BLOCK, BlockMatrix
-from ordercast.core.changes import MAX_ENTRIES, ChangingVector
 from ordercast.core.events import Cut, Flush, Kept, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.core.silence import Null
 from ordercast.errors import PeerError
+from ordercast.machinery.block_order import BlockData
+from ordercast.machinery.blocks import MAX_BLOCK, BlockMatrix
+from ordercast.machinery.changes import MAX_ENTRIES, ChangingVector
+from ordercast.machinery.silence import Null
 from ordercast.protocols.fast import Fast, FastData
 from ordercast.protocols.slow import Slow
 

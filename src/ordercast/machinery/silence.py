@@ -23,12 +23,12 @@ from abc import abstractmethod
 
 import msgspec
 
-from ordercast.core.blocks import BlockMatrix, BlockProtocol
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Awaited
 from ordercast.errors import PeerError
+from ordercast.machinery.blocks import BlockMatrix, BlockProtocol
 
 CLOSED = (
     "completion needs every sender to speak, and a guest is not sent the messages it would have "

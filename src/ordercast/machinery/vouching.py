@@ -23,7 +23,7 @@ import msgspec
 
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.silence import SpeakingProtocol
+from ordercast.machinery.silence import SpeakingProtocol
 
 VOUCHED = 1
 
