@@ -119,7 +119,7 @@ async def test_what_a_guest_sent_is_not_stable_before_all_have_taken_it(
         assert not stable.done()  # the other member has not read
         await group.leave()
         with pytest.raises(oc.GroupClosed, match="was left"):
-            await stable
+            await asyncio.wait_for(stable, 10)
 
 
 async def test_a_guest_whose_join_is_refused_is_still_a_guest(ordercast_cluster) -> None:
