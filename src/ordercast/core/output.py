@@ -72,13 +72,5 @@ class Output:
             self.timers = []
         if self.stable:
             self.stable = []
-        if self.guest:
-            self.guest = []
-        if self.ordered:
-            self.ordered = []
-        if self.faults:
-            self.faults = []
-        if self.notes:
-            self.notes = []
-        if self.words:
-            self.words = {}
+        if self.notes or self.faults or self.words or self.guest or self.ordered:  # rare
+            self.guest, self.ordered, self.faults, self.notes, self.words = [], [], [], [], {}

@@ -57,6 +57,7 @@ class Numbering(PlainState):
         self.acks = SlowestMark(members, start)  # numbers consumed, per member
         self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
         self.leaving: dict[ProcessId, int] = {}  # leavers -> the number of their last view
+        self.backoff = 1  # periods until the next STATUS
         self.limit = limit  # how far above the last one a frame of an origin may be
 
     @property

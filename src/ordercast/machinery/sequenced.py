@@ -186,7 +186,8 @@ class SequencedMember(OrderingProtocol):
         if N == R + 1:
             self.deliver_in_turn(g, entry)
         elif N > R:
-            self.check_near(N)
+            if R + self.options.max_held < N:
+                self.check_near(N)
             self.arrived[N] = entry
             if self.top < N or "gap" not in self.running:
                 self.learn(g, N, stable)

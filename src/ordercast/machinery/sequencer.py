@@ -36,7 +36,6 @@ class SequencedProtocol(SequencedMember):
         super().__init__(me, options)
         self.book: Numbering | None = None  # at the sequencer only
         self.guests = GuestBook((), {})  # at the sequencer only
-        self.backoff = 1  # periods until its next STATUS
 
     @abstractmethod
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
@@ -76,7 +75,7 @@ class SequencedProtocol(SequencedMember):
             self._tell_view(g, entry.view)
         else:
             self.announce(g, N, entry)
-        self.backoff = 1
+        book.backoff = 1
         self.start_timer(g, "status", self.options.status_ms)
         self.place(g, N, book.stable, entry)
 
@@ -161,8 +160,8 @@ class SequencedProtocol(SequencedMember):
         for p, views in self.guests.untold.items():
             self.send(p, g, views[0])
         if behind or self.guests.untold:
-            self.backoff = min(2 * self.backoff, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * self.backoff)
+            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * book.backoff)
 
     def _send_status(self, p: ProcessId, g: GroupId) -> None:
         book = self.book

@@ -64,6 +64,7 @@ class Stack(PlainState):
         self.linked: set[GroupId] = set()  # groups that need links on this network
         self.linked_views: set[GroupId] = set()  # groups of which only the view changes need them
         self.links: dict[ProcessId, Link] = {}
+        self.has_links = False  # some group needs, or has needed, links
         self.left_in: dict[GroupId, tuple[int, int]] = {}  # closed: (era, start) of its last view
         self.running: set[str] = set()  # timers of the links
         self.out = Output() if out is None else out
@@ -89,6 +90,7 @@ class Stack(PlainState):
             self.straight[g] = machine
         elif STRENGTH[self.network] < STRENGTH["N1"]:
             self.linked_views.add(g)
+        self.has_links = bool(self.linked or self.linked_views or self.links)
 
     def _machine(self, protocol: type[OrderingProtocol]) -> OrderingProtocol:
         """A machine of scope group serves one group; one of scope domain all that are open."""
@@ -230,7 +232,7 @@ class Stack(PlainState):
                 protocol.receive(event)
             else:
                 self._receive(event)
-        if self.linked or self.linked_views or self.links:
+        if self.has_links:
             self._put_on_links(out)
         return out
 
