@@ -23,12 +23,18 @@ def test_chat_reads_a_file_to_its_end(tmp_path):
     assert "alice: one" in done.stdout
 
 
+def heed_control_c() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C, and all that starts in turn."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_chat_in_a_terminal_ends_with_control_c_and_leaves_the_terminal_as_it_was():
     ours, theirs = os.openpty()
     flags = fcntl.fcntl(theirs, fcntl.F_GETFL)
     chat = subprocess.Popen(
         [ORDERCAST, "chat", "--name", "alice"],
         stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=heed_control_c,
     )  # fmt: skip
     shown = b""
     while b"here: alice" not in shown:
