@@ -10,7 +10,6 @@ from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
-from ordercast.machinery.domain import AskHeld
 from ordercast.protocols import cbcast
 from ordercast.protocols.cbcast import CausalData, Cbcast
 
@@ -336,18 +335,6 @@ def test_a_group_that_begins_later_is_told_what_went_before() -> None:
     assert sent[3] == CausalData(1, 0, (1, 2, 1))
 
 
-def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
-    o = Overlap(Cbcast, TWO, options=Options())
-    o.tell(2, 1, "a")
-    o.tell(2, 2, "b")
-    assert not o.find(text="b")
-    o.bring(2, 1, header=AskHeld)  # the question overtakes a
-    assert not o.find(1, 2)
-    o.bring(2, 1, text="a")
-    o.bring(1, 2)
-    assert o.find(2, 4, text="b")
-
-
 def test_a_cut_delivers_in_causal_order_what_only_the_unions_complete() -> None:
     o = Overlap(Cbcast, {1: (1, 2, 3), 2: (2, 3, 4)})
     o.tell(4, 2, "a")
@@ -360,17 +347,6 @@ def test_a_cut_delivers_in_causal_order_what_only_the_unions_complete() -> None:
 
 
 # -- open groups -----------------------------------------------------------------------------------
-
-
-def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
-    o = Overlap(Cbcast, {1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
-    o.tell(4, 1, "a")
-    o.tell(4, 2, "b")
-    o.bring(4, 3, text="b")
-    assert o.texts(3) == []
-    o.bring(4, 3)
-    assert o.texts(3) == ["a", "b"]
-    assert o.texts(4) == ["b"]
 
 
 def test_what_a_guest_heard_of_the_group_goes_before_what_it_sends_there() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ordercast.core.events import Multicast, Receive, View
+from ordercast.core.events import Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.acknowledged import Ack
 from ordercast.machinery.block_order import BlockData
-from ordercast.machinery.domain import DomainProtocol, Held
+from ordercast.machinery.domain import DomainProtocol
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import CausalData, Cbcast
 from ordercast.protocols.fast import Fast, FastData
@@ -55,15 +54,3 @@ def test_a_sender_reaches_a_limit_of_its_own_and_another_is_not_blamed(
     assert {peer for peer, _ in out.faults} == {2}
     assert "max_held" in out.faults[0][1]
     assert machine.step([Receive(3, X, 1, BlockData(1, 1, 0), b"n")]).faults == []
-
-
-def test_only_a_member_can_hold_a_frame_and_an_acknowledgement_proves_that_it_does() -> None:
-    machine = Cbcast(1)
-    machine.step([View(X, 1, (1, 2), 7), View(Y, 1, (1, 2), 7)])
-    machine.step([Multicast(X, b"a")])
-    assert [header for _, _, _, header, _ in machine.step([Multicast(Y, b"b")]).transmits] != []
-    out = machine.step([Receive(7, X, 1, Held(1))])
-    assert out.faults == [(7, "process 7 is no member, and holds nothing")]
-    assert machine.deferred
-    out = machine.step([Receive(2, X, 1, Ack(1))])
-    assert [payload for _, _, _, _, payload in out.transmits] == [b"b"]

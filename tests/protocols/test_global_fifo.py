@@ -9,7 +9,6 @@ from domains import AT_ONCE, Groups, Overlap
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
-from ordercast.machinery.domain import AskHeld
 from ordercast.protocols.global_fifo import GlobalFifo, GlobalFifoData
 
 TWO: Groups = {1: (1, 2, 3), 2: (2, 3, 4)}
@@ -151,18 +150,6 @@ def test_a_group_that_begins_later_is_told_what_went_before() -> None:
     assert sent[3] == GlobalFifoData(1, 0, (1, 1))
 
 
-def test_a_frame_leaves_for_another_group_once_somebody_holds_the_last() -> None:
-    o = Overlap(GlobalFifo, TWO, options=Options())
-    o.tell(2, 1, "a")
-    o.tell(2, 2, "b")
-    assert not o.find(text="b")
-    o.bring(2, 1, header=AskHeld)  # the question overtakes a
-    assert not o.find(1, 2)
-    o.bring(2, 1, text="a")
-    o.bring(1, 2)
-    assert o.find(2, 4, text="b")
-
-
 def test_a_cut_delivers_in_the_order_of_sending_whatever_the_groups() -> None:
     o = Overlap(GlobalFifo, {1: (1, 2), 2: (1, 2)})
     o.tell(1, 2, "a")
@@ -170,17 +157,6 @@ def test_a_cut_delivers_in_the_order_of_sending_whatever_the_groups() -> None:
     o.tell(1, 2, "c")
     o.cut({1: (1, 2), 2: (1, 2)})
     assert o.texts(2) == ["a", "b", "c"]
-
-
-def test_a_guest_is_ordered_like_a_member_and_gets_nothing() -> None:
-    o = Overlap(GlobalFifo, {1: (1, 2, 3), 2: (3, 4)}, guests={1: (4,)})
-    o.tell(4, 1, "a")
-    o.tell(4, 2, "b")
-    o.bring(4, 3, text="b")
-    assert o.texts(3) == []
-    o.bring(4, 3)
-    assert o.texts(3) == ["a", "b"]
-    assert o.texts(4) == ["b"]
 
 
 def test_a_held_frame_names_all_it_waits_for() -> None:
