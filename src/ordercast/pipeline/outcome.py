@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import exit_code
+from ordercast.pipeline.figures import Figures
 from ordercast.trace.schema import PROPERTIES, Verdict, Violation
 
 
@@ -79,6 +80,7 @@ class RunOutcome:
     facts: RunFacts
     groups: tuple[GroupFacts, ...]
     latencies: tuple[Latency, ...]
+    figures: Figures = field(default_factory=Figures)
 
     @property
     def exit_code(self) -> int:
@@ -112,6 +114,7 @@ class RunOutcome:
                 {"domain": domain.name, "groups": list(domain.groups), "verdicts": table.verdicts}
                 for domain, table in self.domains
             ],
+            "figures": self.figures.as_json(),
             "exit_code": self.exit_code,
         }
 
