@@ -13,19 +13,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 
 from ordercast.errors import TraceError
-from ordercast.pipeline import measure
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.domains import Domain, declared_domains, sub_traces
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
-from ordercast.pipeline.outcome import (
-    Expectation,
-    GroupFacts,
-    Latency,
-    Outcome,
-    RunFacts,
-    RunOutcome,
-    Table,
-)
+from ordercast.pipeline.measured import measured
+from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
 from ordercast.pipeline.read import find_files, read_traces, total_bytes
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.verify import verify
@@ -79,7 +71,7 @@ def judge_events(
             say("verifying what is declared for some groups only")
         part_tables = _part_tables(events, parts, quiescent)
         say("measuring")
-        facts, groups, latencies = _facts(events), _groups(events), _latencies(events)
+        figures = measured(events)
     finally:
         events.unpersist()
     runs = []
@@ -92,9 +84,10 @@ def judge_events(
                 table=table,
                 domains=tuple(own),
                 expected=tuple(_expectations(table, promises, dict(own), expected)),
-                facts=facts[run],
-                groups=tuple(groups.get(run, ())),
-                latencies=tuple(latencies.get(run, ())),
+                facts=figures[run].facts,
+                groups=figures[run].groups,
+                latencies=figures[run].latencies,
+                figures=figures[run].figures,
             )
         )
     return Outcome(tuple(runs))
@@ -146,44 +139,3 @@ def _expectations(
         for name in names:
             verdicts = (own or table).verdicts
             yield Expectation(name, verdicts[name], because, domain if own else None)
-
-
-def _facts(events: DataFrame) -> dict[str, RunFacts]:
-    return {
-        row["run"]: RunFacts(
-            events=row["events"],
-            sends=row["sends"],
-            deliveries=row["deliveries"],
-            views=row["views"],
-            processes=row["processes"] or 0,
-            crashed=tuple(sorted(row["crashed"] or ())),
-            cut=row["cut"] or 0,
-            lossy=row["lossy"] or 0,
-        )
-        for row in measure.facts(events).collect()
-    }
-
-
-def _groups(events: DataFrame) -> dict[str, list[GroupFacts]]:
-    found: dict[str, list[GroupFacts]] = {}
-    for row in measure.groups(events).orderBy("run", "group").collect():
-        found.setdefault(row["run"], []).append(
-            GroupFacts(
-                name=row["group"],
-                order=row["order"],
-                protocol=row["protocol"],
-                scope=row["scope"],
-                members=tuple(row["members"]),
-                sends=row["sends"],
-                deliveries=row["deliveries"],
-            )
-        )
-    return found
-
-
-def _latencies(events: DataFrame) -> dict[str, list[Latency]]:
-    found: dict[str, list[Latency]] = {}
-    for row in measure.latencies(events).orderBy("run", "group").collect():
-        points = tuple(zip(measure.LATENCY_PERCENTS, row["percentiles"], strict=True))
-        found.setdefault(row["run"], []).append(Latency(row["group"], row["deliveries"], points))
-    return found
