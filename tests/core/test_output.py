@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ordercast.core.events import View
 from ordercast.core.output import Output
-from ordercast.machinery.sequenced import Accepted
+from ordercast.machinery.sequencer_headers import Accepted
 
 
 def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None:

@@ -9,7 +9,7 @@ from ordercast.core.events import Receive
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, first_missing, first_named
 from ordercast.machinery.placing import PlacingQueue
-from ordercast.machinery.sequenced import Accept
+from ordercast.machinery.sequencer_headers import Accept
 from ordercast.protocols.agreed import AgreedOrder
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.nak import NakData, NakMulticast

@@ -9,8 +9,8 @@ import msgspec
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.machinery.numbering import Numbered, ViewEntry
-from ordercast.machinery.sequenced import Accept, Delivered
 from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequencer_headers import Accept, Delivered
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 

@@ -12,8 +12,8 @@ from machines import Bench, G, bench
 from ordercast.core.events import Change, Consumed, Flush, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.machinery.numbering import ViewEntry
-from ordercast.machinery.sequenced import Accept, Delivered, Fetch, Status
 from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequencer_headers import Accept, Delivered, Fetch, Status
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import Options
-from ordercast.machinery.sequenced import Accept, Fetch
+from ordercast.machinery.sequencer_headers import Accept, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 

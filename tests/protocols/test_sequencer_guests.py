@@ -9,7 +9,7 @@ import pytest
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Receive, View
 from ordercast.machinery.numbering import ViewEntry
-from ordercast.machinery.sequenced import Accept, Accepted, Fetch
+from ordercast.machinery.sequencer_headers import Accept, Accepted, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
 

@@ -12,60 +12,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, takewhile
-
-import msgspec
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, OrderingProtocol, on
-from ordercast.core.waiting import MAX_NAMED, Awaited, Holdings, Waiting, WaitingFrame
+from ordercast.core.protocol import Options, on
 from ordercast.errors import PeerError
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
+from ordercast.machinery.sequenced_waiting import ExplainedMember
+from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
 
 
-class Accept(msgspec.Struct, frozen=True, array_like=True):
-    """Number N goes to frame n of `origin`; its body follows. All have delivered up to `stable`."""
-
-    N: int
-    origin: ProcessId
-    n: int
-    stable: int
-
-
-class Accepted(msgspec.Struct, frozen=True, array_like=True):
-    """To a guest: your frames up to n are numbered, those up to `stable` delivered by all."""
-
-    n: int
-    stable: int
-
-
-class Fetch(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: send me the entries first..last again."""
-
-    first: int
-    last: int
-
-
-class Status(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer: N numbers were given, all up to `stable` is delivered by all, and of the
-    receiver it knows that it delivered all up to R."""
-
-    N: int
-    stable: int
-    R: int
-
-
-class Delivered(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: all numbers up to R were delivered, and consumed, here."""
-
-    R: int
-
-
-class SequencedMember(OrderingProtocol):
+class SequencedMember(ExplainedMember):
     """Total order in one group by one process that gives out numbers: the part of a member."""
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
@@ -103,7 +64,7 @@ class SequencedMember(OrderingProtocol):
 
     def _repeat_requests(self, g: GroupId) -> None:
         # Only if nothing of ours was delivered for a whole period: a long queue is not a loss.
-        unnumbered = self._unnumbered()
+        unnumbered = self.unnumbered()
         if not unnumbered:
             return
         if unnumbered[0] == self.oldest_request:
@@ -112,10 +73,6 @@ class SequencedMember(OrderingProtocol):
                 self.request(g, n, self.requests[n])
         self.oldest_request = unnumbered[0]
         self.start_timer(g, "retry", self.options.retry_ms)
-
-    def _unnumbered(self) -> list[int]:
-        """Own frames that, as far as is known here, have no number."""
-        return [n for n in self.requests if n > self.numbered]
 
     # -- a guest ----------------------------------------------------------------------------------
 
@@ -403,57 +360,6 @@ class SequencedMember(OrderingProtocol):
             Kept(e.origin, e.n, (N,) if e.view is None else (N, *_stamp(e.view)), e.payload)
             for N, e in sorted({**self.kept, **self.arrived}.items())
         )
-
-    def holdings(self, g: GroupId) -> Holdings:
-        return Holdings(len(self.arrived), len(self.kept))
-
-    def held_back(self) -> list[Waiting]:
-        """Numbered frames behind a gap, and our own that have no number yet."""
-        return [
-            waiting
-            for g in self.views
-            for waiting in (*self._behind(g), *self.unordered(self._asked(g)))
-        ]
-
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [frame for g in self.views for frame in (*self._numbered(g), *self._asked(g))]
-
-    def _behind(self, g: GroupId) -> Iterator[Waiting]:
-        gaps = self.first_gaps(g)
-        for N, e in sorted(self.arrived.items()):
-            if e.view is None:
-                awaits = tuple(gap for place, gap in gaps if place < N)
-                yield Waiting(g, e.origin, e.n, awaits, e.payload)
-
-    def _numbered(self, g: GroupId) -> Iterator[WaitingFrame]:
-        return ((g, e.origin, e.n, e.payload) for e in self.arrived.values() if e.view is None)
-
-    def _asked(self, g: GroupId) -> Iterator[WaitingFrame]:
-        behind = {e.n for e in self.arrived.values() if e.origin == self.me}
-        for n in self._unnumbered():
-            if n not in behind:
-                yield g, self.me, n, self.requests[n]
-
-    def unordered(self, frames: Iterable[WaitingFrame]) -> Iterator[Waiting]:
-        """These wait for the sequencer."""
-        for g, p, n, m in frames:
-            yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
-
-    def first_gaps(self, g: GroupId) -> list[tuple[int, Awaited]]:
-        """Those that a frame behind them is said to wait for."""
-        return list(islice(self.gaps(g).items(), MAX_NAMED))
-
-    def is_gap(self, N: int) -> bool:
-        """Is this number known to be given, and cannot be delivered for what is missing?"""
-        return self.R < N <= self.top and N not in self.arrived
-
-    def gaps(self, g: GroupId) -> dict[int, Awaited]:
-        """What is missing at each number that is known to be given and cannot be delivered."""
-        return {
-            N: Awaited("number", g, self.leader, N)
-            for N in range(self.R + 1, self.top + 1)
-            if N not in self.arrived
-        }
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""

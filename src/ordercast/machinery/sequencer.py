@@ -17,14 +17,8 @@ from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, fir
 from ordercast.errors import PeerError
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
-from ordercast.machinery.sequenced import (
-    Accept,
-    Accepted,
-    Delivered,
-    Fetch,
-    SequencedMember,
-    Status,
-)
+from ordercast.machinery.sequenced import SequencedMember
+from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
 

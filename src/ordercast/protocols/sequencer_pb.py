@@ -37,8 +37,8 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
 from ordercast.machinery.numbering import Numbered
-from ordercast.machinery.sequenced import Accept
 from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequencer_headers import Accept
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):

@@ -11,7 +11,7 @@ All parts write into one `Output`, so nothing is copied from layer to layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Self
 
 import msgspec
@@ -21,12 +21,11 @@ from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.core.state import PlainState
-from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
+from ordercast.stack.explained import Explained
 
 MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
 
@@ -36,13 +35,7 @@ def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], 
     return (*MEMBERSHIP_HEADERS, *protocol.headers)
 
 
-def _origin(packet: Receive) -> ProcessId:
-    """Whose frame a packet brings: a relay, or a sequencer, says it in the header."""
-    origin: ProcessId = getattr(packet.header, "origin", packet.src)
-    return origin
-
-
-class Stack(PlainState):
+class Stack(Explained):
     """Membership + reliability + ordering of one process."""
 
     def __init__(
@@ -149,70 +142,6 @@ class Stack(PlainState):
         membership = self.memberships.get(g)
         return () if membership is None else membership.waits_for(g)
 
-    def held_back(self, g: GroupId | None = None) -> list[Waiting]:
-        """Every frame that waits here (of group g), and the first things it waits for."""
-        held = [
-            waiting
-            for machine in self._machines()
-            for waiting in (*machine.held_back(), *machine.held_up())
-        ]
-        known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
-        for waiting in (*self._held_for_a_view(), *self._held_by_links()):
-            frame = (waiting.group, waiting.sender, waiting.payload)
-            if frame not in known:  # of several copies one will do
-                known.add(frame)
-                held.append(waiting)
-        return [waiting for waiting in held if g is None or waiting.group == g]
-
-    def waiting_frames(self) -> Iterator[WaitingFrame]:
-        """The frames of `held_back` without the reasons; one that is here twice may come twice."""
-        for machine in self._machines():
-            yield from machine.waiting_frames()
-            yield from (waiting.frame for waiting in machine.held_up())
-        yield from (waiting.frame for waiting in self._held_for_a_view())
-        for link in self.links.values():
-            for packet in link.ahead.values():
-                if packet.payload and not self._is_void(packet):
-                    yield packet.group, _origin(packet), 0, packet.payload
-
-    def _machines(self) -> Iterable[OrderingProtocol]:
-        # A machine of several groups is listed under each of them.
-        return {id(made): made for made in self.protocols.values() if made.views}.values()
-
-    def _held_for_a_view(self) -> Iterator[Waiting]:
-        """Packets that overtook a view, and what is said here while one changes."""
-        for g, protocol in self.protocols.items():
-            view = protocol.views.get(g)
-            following = (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
-            for packet in protocol.early:
-                if packet.group == g and packet.payload:
-                    yield Waiting(g, _origin(packet), 0, following, packet.payload)
-            membership = self.memberships.get(g)
-            for said in () if membership is None else membership.queued:
-                if said.group == g:
-                    yield Waiting(g, self.me, 0, following, said.payload)
-
-    def _held_by_links(self) -> Iterator[Waiting]:
-        """Packets behind a gap."""
-        for p, link in self.links.items():
-            missing = first_missing(link.r, link.ahead)
-            for s, packet in sorted(link.ahead.items()):
-                if packet.payload and not self._is_void(packet):
-                    g = packet.group
-                    awaits = tuple(Awaited("packet", g, p, k) for k in missing if k < s)
-                    yield Waiting(g, _origin(packet), 0, awaits, packet.payload)
-
-    def _is_void(self, packet: Receive) -> bool:
-        """Of a former era, or a copy of a frame that a relay brought before."""
-        protocol = self.protocols.get(packet.group)
-        view = None if protocol is None else protocol.views.get(packet.group)
-        if protocol is None or view is None:
-            return protocol is None
-        n = getattr(packet.header, "n", None)
-        if n is not None and protocol.has_delivered(packet.group, _origin(packet), n):
-            return True
-        return packet.era < view.era
-
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""
         self.links.pop(p, None)
@@ -315,6 +244,7 @@ class Stack(PlainState):
         link = self.links.get(p)
         if link is None:
             link = self.links[p] = Link(self.options.ack_every, self.options.max_held)
+            self.has_links = True
         return link
 
     def _receive_linked(self, packet: Receive) -> None:
