@@ -47,12 +47,7 @@ def test_only_the_two_remarks_are_kept_back(capfd: pytest.CaptureFixture[str]) -
 
 
 def test_on_this_machine_the_driver_is_reached_over_loopback() -> None:
-    assert settings("local[*]", small=True)["spark.driver.host"] == "127.0.0.1"
-
-
-def test_on_a_cluster_the_address_of_the_driver_is_left_to_spark() -> None:
-    fixed = settings("spark://host:7077", small=False)
-    assert not {"spark.driver.host", "spark.driver.bindAddress"} & set(fixed)
+    assert settings(small=True)["spark.driver.host"] == "127.0.0.1"
 
 
 def test_ctrl_c_while_spark_starts_waits_until_it_has_started() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,11 @@ import msgspec
 import typer
 
 from ordercast.cli.exits import console, errors_as_exits, progress
+from ordercast.cli.spark import check_master, spark_settings
 from ordercast.cli.verdicts import show
 
 if TYPE_CHECKING:
     from ordercast.pipeline.outcome import Outcome
-
-MASTERS = ("local", "spark://", "sc://", "yarn", "k8s://")
 
 
 def verify(
@@ -28,12 +28,13 @@ def verify(
         [], help="A property or an order (as over all groups: fifo is fifo.global); repeatable."
     ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
+    conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),
 ) -> None:
     """Judge recorded runs: which guarantees held, and a witness for each that did not."""
     with errors_as_exits():
         if report is not None and not report.parent.is_dir():
             raise ValueError(f"--report {report}: there is no folder {report.parent}")
-        outcome = judge(paths, expect=expect, quiescent=quiescent, master=master)
+        outcome = judge(paths, expect=expect, quiescent=quiescent, master=master, conf=conf)
         if report is not None:
             from ordercast.pipeline.report import write_report
 
@@ -48,18 +49,25 @@ def verify(
 
 
 def judge(
-    paths: list[Path], *, expect: list[str], quiescent: bool = False, master: str | None = None
+    paths: list[Path],
+    *,
+    expect: list[str],
+    quiescent: bool = False,
+    master: str | None = None,
+    conf: Iterable[str] = (),
 ) -> Outcome:
     """Judge with Spark, saying on the way what is being done."""
-    if master is not None and not master.startswith(MASTERS):
-        raise ValueError(f"{master!r} is no Spark master; for example local[2], spark://host:7077")
+    check_master(master)
+    settings = spark_settings(conf)
+    from ordercast.pipeline.trouble import told_plainly
     from ordercast.pipeline.verdict import judge_paths
 
-    with progress.status("loading Spark") as status:
+    with progress.status("loading Spark") as status, told_plainly():
         return judge_paths(
             paths,
             expect=expect,
             quiescent=quiescent,
             master=master,
+            conf=settings,
             say=lambda step: status.update(f"{step} ..."),
         )

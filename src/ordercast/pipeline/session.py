@@ -1,7 +1,8 @@
 """The one place where a Spark session is made.
 
 A notebook brings its own session; everything else in the pipeline takes it as an argument. The
-command line and the tests get theirs here, with the settings that make small traces feel small.
+command line and the tests get theirs here: on this machine with the settings that make small
+traces feel small, on a cluster with those of its owner.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,32 +19,51 @@ from pyspark.sql import SparkSession
 
 from ordercast.pipeline.hush import hushed
 from ordercast.pipeline.java import find_java
+from ordercast.pipeline.reach import await_executor, await_server, own_address
+from ordercast.pipeline.ship import is_local, ship
 
 SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64
 _C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
 _LOOPBACK = "127.0.0.1"
-_ON_THIS_MACHINE = {  # the workers of a cluster must be able to call back
-    "spark.driver.host": _LOOPBACK,
-    "spark.driver.bindAddress": _LOOPBACK,
-}
 
 
 def local_session(
-    master: str = "local[*]", *, app_name: str = "ordercast", small: bool = True
+    master: str = "local[*]",
+    *,
+    app_name: str = "ordercast",
+    small: bool = True,
+    conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A session on `master`; with `small`, tuned for traces of up to a few million events.
 
-    `sc://host:port` connects to a Spark Connect server, which has its own settings.
+    `spark://host:port`, `yarn` and `k8s://...` are clusters and keep the settings of their
+    spark-defaults.conf; `sc://host:port` is a Spark Connect server, which has its own. Code is sent
+    to all of them. `conf` goes over everything.
+
+    Raises `ConnectionError` for a cluster that does not answer.
     """
     if master.startswith("sc://"):
-        return SparkSession.builder.remote(master).appName(app_name).getOrCreate()
-    _prepare_environment(master)
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in settings(master, small=small).items():
-        builder = builder.config(key, value)
+        await_server(master)
+        builder = SparkSession.builder.remote(master)
+    elif is_local(master):
+        _prepare_local()
+        builder = _configured(SparkSession.builder.master(master), settings(small=small))
+    else:
+        _prepare_cluster(master)
+        builder = SparkSession.builder.master(master)
     with hushed(), interrupts_later():
-        return builder.getOrCreate()
+        spark = _configured(builder.appName(app_name), conf or {}).getOrCreate()
+    if master.startswith("spark://"):
+        await_executor(spark)
+    ship(spark)
+    return spark
+
+
+def _configured(builder: SparkSession.Builder, conf: Mapping[str, str]) -> SparkSession.Builder:
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder
 
 
 @contextmanager
@@ -66,23 +86,50 @@ def interrupts_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _prepare_environment(master: str) -> None:
+def _prepare_local() -> None:
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
 
 
-def settings(master: str, *, small: bool) -> dict[str, str]:
-    """Spark's configuration; the address of the driver is fixed only if all runs here."""
-    log4j = Path(__file__).with_name("log4j2.properties").as_uri()  # no spaces in an option
-    java_options = f"-Dlog4j2.configurationFile={log4j}"
+def _prepare_cluster(master: str) -> None:
+    """Which Python the workers run is theirs to say: PYSPARK_PYTHON, else python3."""
+    defaults = cluster_defaults(master, os.environ)
+    os.environ["JAVA_HOME"] = str(find_java())
+    options = [f"-D{key}={value}" for key, value in defaults.items()]
+    os.environ["SPARK_SUBMIT_OPTS"] = " ".join(
+        [*options, os.environ.get("SPARK_SUBMIT_OPTS", "")]
+    ).strip()
+
+
+def cluster_defaults(master: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What holds on a cluster where neither spark-defaults.conf nor the caller says otherwise.
+
+    Spark takes these as properties of its Java process, the weakest source it has.
+    """
+    defaults = {
+        "log4j2.configurationFile": _log4j(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if master.startswith("spark://"):
+        address = own_address(master)
+        if not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & environ.keys():
+            defaults["spark.driver.host"] = address
+    return defaults
+
+
+def settings(*, small: bool) -> dict[str, str]:
+    """Spark's configuration where all of it runs on this machine."""
+    java_options = f"-Dlog4j2.configurationFile={_log4j()}"
     if small:
         java_options += f" {_C1_ONLY}"
     partitions = SMALL_SHUFFLE_PARTITIONS if small else LARGE_SHUFFLE_PARTITIONS
     return {
-        **(_ON_THIS_MACHINE if master.startswith("local") else {}),
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.extraJavaOptions": java_options,
         "spark.driver.memory": "2g" if small else "8g",
         "spark.ui.enabled": "false",
@@ -91,3 +138,7 @@ def settings(master: str, *, small: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.reuse": "true",
     }
+
+
+def _log4j() -> str:
+    return Path(__file__).with_name("log4j2.properties").as_uri()  # no spaces in an option

@@ -7,7 +7,7 @@ judged on the sub-trace of those groups, in a table of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
@@ -34,9 +34,12 @@ def judge_paths(
     expect: Iterable[str] = (),
     quiescent: bool = False,
     master: str | None = None,
+    conf: Mapping[str, str] | None = None,
     say: Say = lambda step: None,
 ) -> Outcome:
     """Judge the traces in `paths` on a session of our own; `say` is told each step.
+
+    The session is on `master`, with the settings `conf` on top of those that fit there.
 
     Raises `TraceError` for input that cannot be read and `ValueError` for an unknown expectation;
     the latter, and a path that holds no trace, before Spark is started.
@@ -44,7 +47,7 @@ def judge_paths(
     expected = expected_properties(expect)
     small = total_bytes(find_files(paths)) <= LARGE_BYTES
     say("starting Spark")
-    spark = local_session(master or "local[*]", small=small)
+    spark = local_session(master or "local[*]", small=small, conf=conf)
     say("reading")
     events = read_traces(spark, paths)
     outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)

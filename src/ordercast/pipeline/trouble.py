@@ -1,0 +1,92 @@
+"""What goes wrong on a cluster, in one sentence in the place of two hundred lines of Java.
+
+Spark reports a failed task as the text of its traceback. Here is what people can act on; anything
+else is handed on as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ordercast.errors import ConfigError
+
+_PACKAGES = "pip install 'ordercast[pipeline]' brings all that is needed"
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Raise what Spark throws inside as `ConfigError` or `ConnectionError`, if we know it."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        known = explained(str(error))
+        if known is None:
+            raise
+        raise known from error
+
+
+def explained(text: str) -> Exception | None:
+    """The same in a sentence, or None if we have none for it."""
+    for pattern, error in _KNOWN:
+        if found := re.search(pattern, text):
+            return error(found)
+    return None
+
+
+def _missing_package(found: re.Match[str]) -> Exception:
+    package = found[1].partition(".")[0]
+    return ConfigError(
+        f"the Python of a Spark worker has no package {package}; {_PACKAGES}. Which Python that is "
+        "says PYSPARK_PYTHON, of this command or of the Spark Connect server"
+    )
+
+
+def _other_python(found: re.Match[str]) -> Exception:
+    return ConfigError(
+        f"the workers run Python {found[1]} and this is Python {found[2]}: they must have the same "
+        "two numbers. PYSPARK_PYTHON chooses the Python of the workers"
+    )
+
+
+def _no_python(found: re.Match[str]) -> Exception:
+    return ConfigError(
+        f"a Spark worker cannot run {found[1]}: PYSPARK_PYTHON must name a Python on the workers"
+    )
+
+
+def _fixed_setting(found: re.Match[str]) -> Exception:
+    return ConfigError(
+        f"{found[1]} cannot be set on a session that runs; it belongs into the settings of the "
+        "Spark Connect server"
+    )
+
+
+def _out_of_memory(found: re.Match[str]) -> Exception:
+    return ConfigError(
+        "a Spark executor ran out of memory; give it more, for example with "
+        "--conf spark.executor.memory=4g or, for its Python, spark.executor.memoryOverhead=4g"
+    )
+
+
+def _gone(found: re.Match[str]) -> Exception:
+    return ConnectionError(f"the cluster ended the session: {found[0]}")
+
+
+_KNOWN: tuple[tuple[str, Callable[[re.Match[str]], Exception]], ...] = (
+    (r"No module named '([\w.]+)'", _missing_package),
+    (r"\[PACKAGE_NOT_INSTALLED\] (\w+)", _missing_package),
+    (r"\[PYTHON_VERSION_MISMATCH\][^:]*: ?(\d+\.\d+)[^\d]+(\d+\.\d+)", _other_python),
+    (r'Cannot run program "([^"]+)"', _no_python),
+    (r'CANNOT_MODIFY_STATIC_CONFIG\][^"]*"([^"]+)"', _fixed_setting),
+    (r"OutOfMemoryError|OOMKilled|exceeding memory limits", _out_of_memory),
+    (r"Master removed our application[^\n]*", _gone),
+    (r"All masters are unresponsive[^\n]*", _gone),
+    (r"SparkContext was shut down", _gone),
+    (r"ExecutorLostFailure[^\n]*", _gone),
+    (r"StatusCode\.UNAVAILABLE[^\n]*", _gone),
+)
