@@ -3,6 +3,7 @@
     OrdercastError
     ├── UsageError                 the caller's fault: the call was wrong, nothing happened
     │   ├── ConfigError            two options contradict each other          (also a ValueError)
+    │   ├── MappingError           a mapping file that makes no sense         (also a ValueError)
     │   ├── MessageTooLarge        the body exceeds `max_message`             (also a ValueError)
     │   ├── OrderMismatch          the group exists with another order or protocol
     │   ├── ScopeError             a group-scoped protocol in a second overlapping group
@@ -36,6 +37,10 @@ class UsageError(OrdercastError):
 
 class ConfigError(UsageError, ValueError):
     """Two options contradict each other. The text names both values and the rule."""
+
+
+class MappingError(UsageError, ValueError):
+    """A mapping file for foreign logs that makes no sense. The text names file, key and rule."""
 
 
 class MessageTooLarge(UsageError, ValueError):

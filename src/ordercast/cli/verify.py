@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from ordercast.cli.exits import console, errors_as_exits, progress
+from ordercast.cli.exits import console, errors_as_exits, escape, progress
 from ordercast.cli.spark import check_master, spark_settings
 from ordercast.cli.verdicts import show
+from ordercast.trace.mapping import read_mapping
 
 if TYPE_CHECKING:
     from ordercast.pipeline.outcome import Outcome
@@ -27,6 +28,9 @@ def verify(
     expect: list[str] = typer.Option(
         [], help="A property or an order (as over all groups: fifo is fifo.global); repeatable."
     ),
+    mapping: Path | None = typer.Option(
+        None, "--map", help="A TOML file that says what the fields of foreign logs mean."
+    ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
     conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),
 ) -> None:
@@ -34,7 +38,9 @@ def verify(
     with errors_as_exits():
         if report is not None and not report.parent.is_dir():
             raise ValueError(f"--report {report}: there is no folder {report.parent}")
-        outcome = judge(paths, expect=expect, quiescent=quiescent, master=master, conf=conf)
+        outcome = judge(
+            paths, expect=expect, quiescent=quiescent, mapping=mapping, master=master, conf=conf
+        )
         if report is not None:
             from ordercast.pipeline.report import write_report
 
@@ -53,12 +59,14 @@ def judge(
     *,
     expect: list[str],
     quiescent: bool = False,
+    mapping: Path | None = None,
     master: str | None = None,
     conf: Iterable[str] = (),
 ) -> Outcome:
     """Judge with Spark, saying on the way what is being done."""
     check_master(master)
     settings = spark_settings(conf)
+    logs = None if mapping is None else read_mapping(mapping)
     from ordercast.pipeline.trouble import told_plainly
     from ordercast.pipeline.verdict import judge_paths
 
@@ -69,5 +77,7 @@ def judge(
             quiescent=quiescent,
             master=master,
             conf=settings,
+            mapping=logs,
+            note=lambda text: progress.print(f"{mapping}: {escape(text)}", soft_wrap=True),
             say=lambda step: status.update(f"{step} ..."),
         )

@@ -21,7 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.pipeline.mapped import read_mapped
 from ordercast.trace.layout import segment_number
+from ordercast.trace.mapping import LogMapping
+from ordercast.trace.mapping.files import mapped_files
+from ordercast.trace.mapping.reading import Note, log_note
 from ordercast.trace.read import read_table, trace_files
 
 MOST_TASKS = 256
@@ -36,14 +40,23 @@ _FAULT_SCHEMA = pa.schema(
 
 
 def read_traces(
-    spark: SparkSession, paths: Sequence[str | Path], *, small_bytes: int = SMALL_BYTES
+    spark: SparkSession,
+    paths: Sequence[str | Path],
+    *,
+    small_bytes: int = SMALL_BYTES,
+    mapping: LogMapping | None = None,
+    note: Note = log_note,
 ) -> DataFrame:
     """All events of the trace files and folders in `paths`: Parquet, JSONL, CSV, recordings.
 
     Raises `TraceError` for the first thing that cannot be read, before anything is judged.
     Files of up to `small_bytes` together are read here and now, larger ones by Spark's tasks.
+    With a `mapping` they may be anybody's logs; `note` is told how many rows were left out.
     """
-    files = find_files(paths)
+    files = find_files(paths, mapping)
+    if mapping is not None:
+        here = total_bytes(files) <= small_bytes
+        return read_mapped(spark, list(files.values()), mapping, here=here, note=note)
     if total_bytes(files) <= small_bytes:
         return spark.createDataFrame(read_table(files.values()).cast(ARROW_SCHEMA))
     parts = _parts(files)
@@ -52,14 +65,15 @@ def read_traces(
     return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
 
 
-def find_files(paths: Sequence[str | Path]) -> dict[Path, Path]:
+def find_files(paths: Sequence[str | Path], mapping: LogMapping | None = None) -> dict[Path, Path]:
     """The trace files behind `paths`, each once: absolute, and as the caller named it.
 
     Raises `TraceError` for a path that is no trace and has none in it.
     """
     if not paths:
         raise ValueError("no path given: name at least one trace file or folder")
-    return {file.absolute(): file for file in trace_files(paths)}
+    files = trace_files(paths) if mapping is None else mapped_files(paths, mapping)
+    return {file.absolute(): file for file in files}
 
 
 def total_bytes(files: Iterable[Path]) -> int:

@@ -21,6 +21,8 @@ from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
 from ordercast.pipeline.read import find_files, read_traces, total_bytes
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.verify import verify
+from ordercast.trace.mapping import LogMapping
+from ordercast.trace.mapping.reading import log_note
 from ordercast.trace.schema import PROPERTIES, Violation
 
 LARGE_BYTES = 256 * 1024 * 1024  # from here on Spark's slower start pays
@@ -35,21 +37,24 @@ def judge_paths(
     quiescent: bool = False,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
+    mapping: LogMapping | None = None,
     say: Say = lambda step: None,
+    note: Say = log_note,
 ) -> Outcome:
     """Judge the traces in `paths` on a session of our own; `say` is told each step.
 
+    With a `mapping` they may be anybody's logs; `note` is told how many rows were left out.
     The session is on `master`, with the settings `conf` on top of those that fit there.
 
     Raises `TraceError` for input that cannot be read and `ValueError` for an unknown expectation;
     the latter, and a path that holds no trace, before Spark is started.
     """
     expected = expected_properties(expect)
-    small = total_bytes(find_files(paths)) <= LARGE_BYTES
+    small = total_bytes(find_files(paths, mapping)) <= LARGE_BYTES
     say("starting Spark")
     spark = local_session(master or "local[*]", small=small, conf=conf)
     say("reading")
-    events = read_traces(spark, paths)
+    events = read_traces(spark, paths, mapping=mapping, note=note)
     outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
     if not outcome.runs:
         raise TraceError(", ".join(map(str, paths)), None, None, "there is not a single event")

@@ -24,6 +24,9 @@ from ordercast.trace.layout import (
     segment_number,
     segment_of_sealed,
 )
+from ordercast.trace.mapping import LogMapping
+from ordercast.trace.mapping.files import mapped_files
+from ordercast.trace.mapping.reading import mapped_events, mapped_table
 from ordercast.trace.schema import Event
 from ordercast.trace.segments import Segment, read_segment
 from ordercast.trace.text import csv_events, jsonl_events
@@ -39,14 +42,25 @@ _HINTS = {
 Table = Any  # pyarrow.Table; pyarrow ships no type information
 
 
-def read_events(paths: Iterable[Path | str] | Path | str) -> list[Event]:
-    """All events of these files and folders, sorted, crash notes settled."""
+def read_events(
+    paths: Iterable[Path | str] | Path | str, mapping: LogMapping | None = None
+) -> list[Event]:
+    """All events of these files and folders, sorted, crash notes settled.
+
+    With a `mapping` they may be anybody's logs.
+    """
+    if mapping is not None:
+        return sorted(mapped_events(paths, mapping), key=_place)
     events = [event for file in trace_files(paths) for event in _events_of(file)]
     return sorted(settle_crashes(events), key=_place)
 
 
-def read_table(paths: Iterable[Path | str] | Path | str) -> Table:
+def read_table(
+    paths: Iterable[Path | str] | Path | str, mapping: LogMapping | None = None
+) -> Table:
     """The same rows with the columns of `tables.TABLE_SCHEMA`, unsorted. Needs pyarrow."""
+    if mapping is not None:
+        return mapped_table(mapped_files(paths, mapping), mapping)
     from ordercast.trace.tables import joined, settle_crash_rows
 
     return settle_crash_rows(joined([_table_of(file) for file in trace_files(paths)]))

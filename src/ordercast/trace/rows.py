@@ -29,9 +29,9 @@ NEEDED_COLUMNS = {
     "leave": ("group",),
     "group": ("group",),
 }
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 _STAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
 )
 
 
@@ -89,7 +89,7 @@ class Row:
             return None
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.refused(column, f"must be an integer, not {value!r}")
-        if abs(value) > _LARGEST:
+        if abs(value) > LARGEST:
             raise self.refused(column, f"does not fit 64 bits: {value}")
         return value
 
@@ -129,14 +129,22 @@ class Row:
             return None
         if not isinstance(value, str):
             return self.integer("time")
-        match = _STAMP.fullmatch(value)
         try:
-            if match is None:
-                raise ValueError("expected nanoseconds or an ISO timestamp")
-            moment = datetime.fromisoformat(match[1] + (match[3] or "Z"))
+            return iso_nanoseconds(value)
         except ValueError as reason:
-            raise self.refused("time", f"{value!r}: {reason}") from reason
-        return int(moment.timestamp()) * 10**9 + int((match[2] or "").ljust(9, "0"))
+            raise self.refused("time", str(reason)) from reason
+
+
+def iso_nanoseconds(text: str) -> int:
+    """Nanoseconds since 1970 of an ISO timestamp, UTC where it names no zone."""
+    match = _STAMP.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError("expected nanoseconds or an ISO timestamp")
+        moment = datetime.fromisoformat(match[1] + (match[3] or "Z"))
+    except ValueError as reason:
+        raise ValueError(f"{text!r}: {reason}") from reason
+    return int(moment.timestamp()) * 10**9 + int((match[2] or "").ljust(9, "0"))
 
 
 def require_columns(columns: Collection[str], file: Path, line: int | None) -> None:
