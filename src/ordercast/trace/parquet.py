@@ -6,6 +6,7 @@ number of the row, from 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +18,77 @@ from ordercast.errors import TraceError
 from ordercast.trace.layout import run_of_folder
 from ordercast.trace.rows import NEEDED_COLUMNS, Row, require_columns
 from ordercast.trace.schema import COLUMNS, KINDS
-from ordercast.trace.tables import TABLE_SCHEMA, Column, Table
+from ordercast.trace.tables import TABLE_SCHEMA, Column, Table, joined
+
+ROWS_EACH = 1_000_000
+
+_NAMES = [field.name for field in TABLE_SCHEMA if pa.types.is_dictionary(field.type)]
 
 
 def parquet_table(path: Path) -> Table:
     """Read one file. Columns that the schema does not know are not even read."""
+    return joined(list(parquet_tables(path)))
+
+
+def parquet_tables(
+    path: Path, columns: Sequence[str] = COLUMNS, rows_each: int = ROWS_EACH
+) -> Iterator[Table]:
+    """The same, so many rows at a time and only these columns (with all that every row needs)."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, read_dictionary=_names_in(path)) as file:
             present = file.schema_arrow.names
             require_columns(present, path, None)
-            raw = file.read(columns=[name for name in COLUMNS if name in present])
+            wanted = [name for name in COLUMNS if name in columns and name in present]
+            before = 0
+            for batch in file.iter_batches(rows_each, columns=wanted):
+                yield _checked(pa.table(batch), columns, path, before)
+                before += batch.num_rows
     except (pa.ArrowException, OSError) as reason:
         if isinstance(reason, FileNotFoundError):
             raise
         raise TraceError(path, None, None, f"not readable as Parquet: {reason}") from reason
-    columns = {name: _column(raw, name, path) for name in COLUMNS}
+
+
+def _names_in(path: Path) -> list[str]:
+    """Its columns of plain strings that are to be dictionary columns."""
+    schema = pq.read_schema(path)
+    return [name for name in _NAMES if name in schema.names and _is_text(schema.field(name).type)]
+
+
+def _checked(raw: Table, wanted: Sequence[str], path: Path, before: int) -> Table:
+    """The rows, if they are as they must be; `before` rows of the file came earlier."""
+    names = [name for name in COLUMNS if name in wanted]
+    columns = {name: _column(raw, name, path, before) for name in names}
     kinds = pc.cast(columns["kind"], pa.string())
-    _check_kinds(kinds, path)
-    _check_needed(kinds, columns, path)
+    _check_kinds(kinds, path, before)
+    _check_needed(kinds, columns, path, before)
     _disown_declarations(kinds, columns)
-    columns["run"] = _filled(columns["run"], run_of_folder(path.parent))
-    return pa.table([columns[name] for name in COLUMNS], schema=TABLE_SCHEMA)
+    if "run" in columns:
+        columns["run"] = _filled(columns["run"], run_of_folder(path.parent))
+    schema = pa.schema([TABLE_SCHEMA.field(name) for name in names])
+    return pa.table([columns[name] for name in names], schema=schema)
 
 
-def _column(raw: Table, name: str, path: Path) -> Column:
+def single_run(path: Path) -> str | None:
+    """The run that all rows of the file belong to, as far as its footer tells; else None."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if "run" not in file.schema_arrow.names:
+                return run_of_folder(path.parent)
+            place = file.schema.names.index("run")
+            groups = [file.metadata.row_group(k).column(place) for k in range(file.num_row_groups)]
+    except (pa.ArrowException, OSError, ValueError):
+        return None  # whoever reads it will say what is wrong with it
+    runs = set()
+    for group in groups:
+        known = group.statistics
+        if known is None or not known.has_min_max or known.null_count:
+            return None
+        runs |= {known.min, known.max}
+    return runs.pop() if len(runs) == 1 else None
+
+
+def _column(raw: Table, name: str, path: Path, before: int) -> Column:
     """The column with the type it must have; "" counts as absent."""
     wanted = TABLE_SCHEMA.field(name).type
     if name not in raw.column_names or pa.types.is_null(raw[name].type):
@@ -54,7 +102,7 @@ def _column(raw: Table, name: str, path: Path) -> Column:
         raise TraceError(path, None, name, f"must be a string column, not {column.type}")
     if pa.types.is_list(wanted):
         texts = column.to_pylist()
-        rows = (Row({name: text}, path, line) for line, text in enumerate(texts, start=1))
+        rows = (Row({name: text}, path, line) for line, text in enumerate(texts, before + 1))
         return pa.chunked_array([pa.array([row.names(name) for row in rows], wanted)])
     return _encoded(_without_empty(column), wanted)
 
@@ -106,13 +154,14 @@ def _filled(column: Column, run: str) -> Column:
     return _encoded(pc.fill_null(pc.cast(column, pa.string()), run), column.type)
 
 
-def _check_kinds(kinds: Column, path: Path) -> None:
+def _check_kinds(kinds: Column, path: Path, before: int) -> None:
     row = pc.index(pc.is_in(kinds, pa.array(KINDS)), False).as_py()
     if row >= 0:
-        Row({"kind": kinds[row].as_py()}, path, row + 1).kind()  # raises, saying what is wrong
+        refused = Row({"kind": kinds[row].as_py()}, path, before + row + 1)
+        refused.kind()  # raises, saying what is wrong
 
 
-def _check_needed(kinds: Column, columns: dict[str, Column], path: Path) -> None:
+def _check_needed(kinds: Column, columns: dict[str, Column], path: Path, before: int) -> None:
     own = pc.not_equal(kinds, "group")
     needed = [(own, name) for name in ("process", "index")] + [
         (pc.equal(kinds, kind), name) for kind, names in NEEDED_COLUMNS.items() for name in names
@@ -121,7 +170,7 @@ def _check_needed(kinds: Column, columns: dict[str, Column], path: Path) -> None
         row = pc.index(pc.and_(rows, pc.is_null(columns[name])), True).as_py()
         if row >= 0:
             reason = f"missing; a row of kind {kinds[row].as_py()!r} needs it"
-            raise TraceError(path, row + 1, name, reason)
+            raise TraceError(path, before + row + 1, name, reason)
 
 
 def _disown_declarations(kinds: Column, columns: dict[str, Column]) -> None:
