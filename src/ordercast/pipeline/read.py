@@ -58,7 +58,8 @@ def read_traces(
         here = total_bytes(files) <= small_bytes
         return read_mapped(spark, list(files.values()), mapping, here=here, note=note)
     if total_bytes(files) <= small_bytes:
-        return spark.createDataFrame(read_table(files.values()).cast(ARROW_SCHEMA))
+        table = read_table(files.values()).cast(ARROW_SCHEMA)
+        return spark.createDataFrame(table.combine_chunks())
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
