@@ -26,6 +26,16 @@ _MEANINGS = {
 }
 
 
+FAMILIES = (
+    ("The record and the deliveries", ("wellformed", "no_", "membership", "validity", "agreement")),
+    ("Order", ("fifo.", "causal.", "total.")),
+    ("Orders together", ("hybrid.",)),
+    ("Views", ("views", "vsync", "sending_view")),
+)  # heading, and how the names begin
+
+
 def meaning(name: str) -> str:
-    """What a property says, in its plain form."""
-    return _MEANINGS[name]
+    """What a property says. An order that we do not know has no meaning here."""
+    plain = name.removesuffix(".uniform")
+    also = "" if plain == name else ", also for processes that crashed later"
+    return _MEANINGS.get(plain, "an order that is not known here") + also

@@ -1,104 +1,116 @@
-"""The delivery-latency plot: for each group, which share of deliveries took how long at most."""
+"""Plots as SVG: distributions as rising lines, rates over time as steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, floor, log10
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from ordercast.pipeline.outcome import Latency
 from ordercast.pipeline.report.markup import Markup, element, joined
+from ordercast.pipeline.report.scale import Scale, compact, duration
 
-MOST_GROUPS = 6  # as many as there are distinct line styles
-_WIDTH, _HEIGHT = 720, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 30, 14, 44
-_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-
-
-def duration(nanoseconds: float) -> str:
-    """A time with the unit that reads best: 1.5 ms."""
-    for factor, unit in _UNITS:
-        if abs(nanoseconds) >= factor:
-            return f"{nanoseconds / factor:.3g} {unit}"
-    return "0"
+MOST_LINES = 6  # as many as there are distinct line styles
+_WIDTH, _HEIGHT = 460, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 22, 14, 48
+_INNER = _WIDTH - _LEFT - _RIGHT
 
 
-def latency_plot(latencies: Sequence[Latency]) -> Markup:
-    """One line per group, those with most deliveries first."""
-    shown = sorted(latencies, key=lambda one: -one.deliveries)[:MOST_GROUPS]
-    axis = _Axis(shown)
-    lines = [
-        element("path", element("title", one.group), d=_path(one, axis), class_=f"curve curve{k}")
-        for k, one in enumerate(shown)
+@dataclass(frozen=True)
+class Line:
+    """One line of a plot."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]  # (x, y), ascending in x
+
+
+def distribution(lines: Sequence[Line], *, words: str) -> Markup:
+    """Which share of things stays below which time: x in nanoseconds, y in percent."""
+    scale = Scale([x for line in lines for x, _ in line.points])
+    powers = ", powers of ten" if scale.logarithmic else ""
+    grid = [
+        *(_level(percent / 100, f"{percent} %") for percent in (0, 25, 50, 75, 100)),
+        *(_upright(scale.share(x), duration(x)) for x in scale.marks()),
     ]
+    drawn = [
+        _line(line.name, k, "L".join(_place(scale.share(x), y / 100) for x, y in line.points))
+        for k, line in enumerate(lines[:MOST_LINES])
+    ]
+    return _sheet(grid, drawn, words + powers)
+
+
+def rates(lines: Sequence[Line], *, end: float, words: str) -> Markup:
+    """How much happened per second, in slices of time: x in nanoseconds up to `end`."""
+    across = Scale([0, end])
+    upwards = Scale([0, max(y for line in lines for _, y in line.points)])
+    grid = [
+        *(_level(upwards.share(y), compact(y)) for y in upwards.marks()),
+        *(_upright(across.share(x), duration(x)) for x in across.marks()),
+    ]
+    drawn = [
+        _line(line.name, k, _stairs(line, end, across.share, upwards.share))
+        for k, line in enumerate(lines[:MOST_LINES])
+    ]
+    return _sheet(grid, drawn, words)
+
+
+Share = Callable[[float], float]
+
+
+def _stairs(line: Line, end: float, across: Share, upwards: Share) -> str:
+    ends = [*(x for x, _ in line.points[1:]), end]
+    return "L".join(
+        _place(across(x), upwards(y))
+        for (start, y), stop in zip(line.points, ends, strict=True)
+        for x in (start, stop)
+    )
+
+
+def swatch(number: int) -> Markup:
+    """A piece of the line with this number, for a legend; nothing for a line that is not drawn."""
+    if number >= MOST_LINES:
+        return element("span", "not drawn", class_="soft")
+    sample = element("path", d="M0 5H34", class_=f"curve curve{number}")
+    return element("svg", sample, class_="swatch", viewBox="0 0 34 10", aria_hidden="true")
+
+
+def _sheet(grid: list[Markup], drawn: list[Markup], words: str) -> Markup:
+    below = element(
+        "text", words, x=(_LEFT + _WIDTH - _RIGHT) // 2, y=_HEIGHT - 8, class_="middle words"
+    )
     return element(
         "svg",
-        *_shares(),
-        *axis.marks(),
-        *lines,
+        *grid,
+        *drawn,
+        below,
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         role="img",
-        aria_label="share of deliveries by time from send to delivery",
+        aria_label=words,
         class_="plot",
     )
 
 
-def _path(one: Latency, axis: _Axis) -> str:
-    points = [f"{axis.x(time):.1f} {_y(percent):.1f}" for percent, time in one.percentiles]
-    return "M" + "L".join(points)
+def _line(name: str, number: int, path: str) -> Markup:
+    return element("path", element("title", name), d=f"M{path}", class_=f"curve curve{number}")
 
 
-def _y(percent: float) -> float:
-    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * percent / 100
+def _place(x_share: float, y_share: float) -> str:
+    return f"{_LEFT + _INNER * x_share:.1f} {_y(y_share):.1f}"
 
 
-def _shares() -> list[Markup]:
-    """The horizontal lines and what they stand for."""
-    marks = []
-    for percent in (0, 25, 50, 75, 100):
-        y = f"{_y(percent):.0f}"
-        marks.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
-        marks.append(
-            element("text", f"{percent} %", x=_LEFT - 8, y=f"{_y(percent) + 4:.0f}", class_="right")
-        )
-    return marks
+def _y(share: float) -> float:
+    return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * share
 
 
-class _Axis:
-    """Time to the right: by powers of ten where times are positive and far apart."""
+def _level(share: float, text: str) -> Markup:
+    y = _y(share)
+    return joined(
+        element("path", d=f"M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}", class_="grid"),
+        element("text", text, x=_LEFT - 7, y=f"{y + 4:.1f}", class_="right"),
+    )
 
-    def __init__(self, latencies: Sequence[Latency]) -> None:
-        times = [time for one in latencies for _, time in one.percentiles]
-        self._low, self._high = min(times), max(times)
-        self._logarithmic = self._low > 0 and self._high / self._low > 20
-        if self._logarithmic:
-            self._low = 10 ** floor(log10(self._low))
-            self._high = 10 ** ceil(log10(self._high))
-        elif self._low >= 0:
-            self._low = 0
-        self._high = max(self._high, self._low + 1)
 
-    def x(self, time: float) -> float:
-        low, high = float(self._low), float(self._high)
-        if self._logarithmic:
-            time, low, high = log10(time), log10(low), log10(high)
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (time - low) / (high - low)
-
-    def marks(self) -> list[Markup]:
-        marks = [
-            joined(
-                element("line", x1=f"{self.x(t):.0f}", x2=f"{self.x(t):.0f}", y1=_TOP,
-                        y2=_HEIGHT - _BOTTOM, class_="grid"),
-                element("text", duration(t), x=f"{self.x(t):.0f}", y=_HEIGHT - _BOTTOM + 17,
-                        class_="middle"),
-            )
-            for t in self._ticks()
-        ]  # fmt: skip
-        words = "time from send to delivery" + (", powers of ten" if self._logarithmic else "")
-        middle = (_LEFT + _WIDTH - _RIGHT) // 2
-        return [*marks, element("text", words, x=middle, y=_HEIGHT - 8, class_="middle")]
-
-    def _ticks(self) -> list[float]:
-        if self._logarithmic:
-            exponents = range(round(log10(self._low)), round(log10(self._high)) + 1)
-            return [10.0**e for e in exponents]
-        return [self._low + (self._high - self._low) * k / 4 for k in range(5)]
+def _upright(share: float, text: str) -> Markup:
+    x = _LEFT + _INNER * share
+    return joined(
+        element("path", d=f"M{x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}", class_="grid"),
+        element("text", text, x=f"{x:.1f}", y=_HEIGHT - _BOTTOM + 16, class_="middle"),
+    )

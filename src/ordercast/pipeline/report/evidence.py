@@ -1,0 +1,195 @@
+"""The violations of a run: a card for each piece of evidence.
+
+A card has one sentence, the diagram of the events involved, and the witness as data. What the
+witness knows beyond events is written out: the chain between two messages, the cycle with the
+process that holds each edge, the difference between two sets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ordercast.pipeline.outcome import Table
+from ordercast.pipeline.report.diagram import draw
+from ordercast.pipeline.report.layout import Layout
+from ordercast.pipeline.report.markup import Markup, element, joined, listed, scrolling
+from ordercast.pipeline.report.names import LONGEST, Names, shortened
+from ordercast.pipeline.report.scene import Scene, scene
+from ordercast.trace.schema import Violation
+
+MOST_CARDS = 3  # per property; all violations are counted
+MOST_LISTED = 40  # messages or members in a row
+WIDEST_HALF = 440  # a drawing up to here fits beside another
+LONGEST_SENTENCE = 400  # characters; the rest unfolds
+
+Witness = Mapping[str, Any]
+
+
+def cards(violations: Sequence[Violation], own: Table) -> Markup:
+    """One card per piece of evidence. Properties that show the same one share it."""
+    shared: dict[object, list[Violation]] = {}
+    for one in violations:
+        shared.setdefault(_identity(one), []).append(one)
+    shown = dict.fromkeys(own.counts, 0)
+    drawn = []
+    for same in shared.values():
+        first = same[0].property
+        if shown[first] < MOST_CARDS:
+            shown[first] += 1
+            drawn.append(_card(same))
+    left_out = _left_out(violations, own, len(shared) - len(drawn))
+    return joined(element("div", *drawn, class_="cards"), left_out)
+
+
+def _identity(one: Violation) -> object:
+    """The same for the same evidence: a cycle is the same wherever one starts to go round."""
+    cycle: Sequence[Witness] | None = one.witness.get("cycle")  # type: ignore[assignment]
+    if cycle is None:
+        return one.sentence
+    return frozenset((step["process"], step["before"], step["after"]) for step in cycle)
+
+
+def _left_out(violations: Sequence[Violation], own: Table, hidden: int) -> Markup:
+    names = list(dict.fromkeys(one.property for one in violations))
+    kept = {name: sum(one.property == name for one in violations) for name in names}
+    uncounted = [name for name in names if own.counts[name] > kept[name]]
+    if not hidden and not uncounted:
+        return Markup()
+    counted = [joined(element("code", name), f" {own.counts[name]:,}×") for name in names]
+    return element(
+        "p", f"At most {MOST_CARDS} examples of each are drawn. In all: ", listed(counted),
+        ". With --json you get more of them as data.", class_="soft",
+    )  # fmt: skip
+
+
+def _card(same: Sequence[Violation]) -> Markup:
+    witness = same[0].witness
+    names = Names()
+    for name in _mentioned(witness):
+        names.label(name)
+    sentence = names.in_text(same[0].sentence)
+    found = scene(witness)
+    wide = len(sentence) > LONGEST_SENTENCE or (
+        found is not None and Layout(found, names).right > WIDEST_HALF
+    )
+    tags = [element("code", one.property, class_="tag") for one in same]
+    return element(
+        "article",
+        _sentence(sentence),
+        element("p", *[piece for tag in tags for piece in (tag, " ")], class_="tags"),
+        _drawing(found, witness, names, sentence),
+        _chain(witness, names),
+        _cycle(witness, names),
+        _difference(witness, names),
+        _in_full(names),
+        element(
+            "details",
+            element("summary", "The witness as data"),
+            element("pre", json.dumps(witness, indent=1, ensure_ascii=False)),
+        ),
+        class_="card wide" if wide else "card",
+    )
+
+
+def _mentioned(witness: Witness) -> list[str]:
+    """The processes and messages of a witness, so that the sentence and the drawing agree."""
+    found = [str(witness["process"])] if "process" in witness else []
+    found += [*(witness.get("processes") or ()), *(witness.get("messages") or ())]
+    for event in witness.get("events") or ():
+        found += [event["process"], event.get("message") or ""]
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def _sentence(sentence: str) -> Markup:
+    if len(sentence) <= LONGEST_SENTENCE:
+        return element("p", f"{sentence}.", class_="sentence")
+    cut = sentence.rfind(" ", 0, LONGEST_SENTENCE)
+    cut = cut if cut > 0 else LONGEST_SENTENCE
+    summary = element("summary", f"{sentence[:cut]} …")
+    return element("details", summary, element("p", f"… {sentence[cut:]}."), class_="sentence")
+
+
+def _drawing(found: Scene | None, witness: Witness, names: Names, sentence: str) -> Markup:
+    if found is None:
+        number = len(witness.get("events") or ())
+        return element("p", f"Not drawn: {number:,} events.", class_="soft") if number else Markup()
+    label = f"Space-time diagram: {shortened(sentence, LONGEST_SENTENCE)}"
+    return scrolling(draw(found, names, label=label), label="Space-time diagram")
+
+
+def _chain(witness: Witness, names: Names) -> Markup:
+    """How the earlier message came to be known to the sender of the later one."""
+    chain: Sequence[str] = witness.get("chain") or ()
+    if len(chain) < 3:
+        return Markup()
+    steps = [(message, "before") for message in chain[:-1]]
+    return _steps("Sent one after the other: ", steps, chain[-1], names)
+
+
+def _cycle(witness: Witness, names: Names) -> Markup:
+    """The messages in a ring; each arrow says who delivered them in that order."""
+    cycle: Sequence[Witness] = witness.get("cycle") or ()
+    if not cycle:
+        return Markup()
+    steps = [(step["before"], names.label(step["process"])) for step in cycle]
+    words = "Each arrow names who delivers in that order: "
+    return _steps(words, steps, cycle[0]["before"], names)
+
+
+def _steps(words: str, steps: Sequence[tuple[str, str]], last: str, names: Names) -> Markup:
+    parts: list[str] = []
+    for message, arrow in steps[:MOST_LISTED]:
+        parts += [_chip(names.label(message)), element("span", f"— {arrow} →", class_="step"), " "]
+    if len(steps) > MOST_LISTED:
+        parts.append(f"… {len(steps) - MOST_LISTED} more … ")
+    return element("p", words, *parts, _chip(names.label(last)), class_="steps")
+
+
+def _chip(text: str, class_: str = "chip") -> Markup:
+    return element("code", text, class_=class_)
+
+
+def _difference(witness: Witness, names: Names) -> Markup:
+    """Two sets side by side: what was delivered between two views, or two lists of members."""
+    rows = [
+        element("dt", f"only {names.label(process)}")
+        + element("dd", _chips(messages, set(), names))
+        for process, messages in (witness.get("only") or {}).items()
+    ]
+    lists: Sequence[Sequence[str]] = witness.get("lists") or ()
+    for number, members in enumerate(lists, start=1):
+        told = element("dt", f"list {number}")
+        rows.append(told + element("dd", _chips(members, _in_place(members, lists), names)))
+    return element("dl", *map(Markup, rows), class_="difference") if rows else Markup()
+
+
+def _in_place(members: Sequence[str], lists: Sequence[Sequence[str]]) -> set[str]:
+    """The members that other lists have too; in the same place, if only the order differs."""
+    others = [other for other in lists if other is not members]
+    if all(set(other) == set(members) for other in others):
+        return {a for other in others for a, b in zip(members, other, strict=True) if a == b}
+    return {name for other in others for name in other}
+
+
+def _chips(items: Sequence[str], elsewhere: set[str], names: Names) -> Markup:
+    """In a row; marked are those that are not `elsewhere`."""
+    if not items:
+        return element("span", "nothing", class_="soft")
+    chips = [
+        _chip(names.label(item), "chip" if item in elsewhere else "chip odd")
+        for item in items[:MOST_LISTED]
+    ]
+    more = f"… and {len(items) - MOST_LISTED} more" if len(items) > MOST_LISTED else ""
+    return joined(*[piece for chip in chips for piece in (chip, " ")], more)
+
+
+def _in_full(names: Names) -> Markup:
+    """The long names behind the labels."""
+    changed = names.changed()
+    if not changed:
+        return Markup()
+    rows = [element("dt", label) + element("dd", name) for label, name in changed.items()]
+    summary = element("summary", f"Names in full: {len(changed)} are longer than {LONGEST} signs")
+    return element("details", summary, element("dl", *map(Markup, rows), class_="names"))
