@@ -119,6 +119,15 @@ def move_an_event(draft: Draft, rng: Random) -> None:
         _insert(draft, rng, log.pop(i))
 
 
+def delay_a_delivery(draft: Draft, rng: Random) -> None:
+    """It comes after everything else that its process delivers."""
+    if place := _pick(draft, rng, "deliver"):
+        log, i = place
+        late = log.pop(i)
+        last = max((j for j, event in enumerate(log) if event.kind == "deliver"), default=i - 1)
+        log.insert(last + 1, late)
+
+
 def turn_a_ring(draft: Draft, rng: Random) -> None:
     """Three processes deliver a then b, b then c, c then a: no two of them disagree."""
     if len(draft.logs) < 3:
@@ -187,6 +196,17 @@ def crash_at_the_end(draft: Draft, rng: Random) -> None:
         log[i] = replace(log[i], kind="crash")
 
 
+def disorder_before_a_crash(draft: Draft, rng: Random) -> None:
+    """Only a process that crashed sees another order."""
+    process = _somebody(draft, rng)
+    log = draft.logs[process]
+    at = [i for i, event in enumerate(log) if event.kind == "deliver"]
+    for i, event in zip(at, rng.sample([log[i] for i in at], len(at)), strict=True):
+        log[i] = event
+    if log and log[-1].kind == "end":
+        log[-1] = replace(log[-1], kind="crash")
+
+
 def cut_early(draft: Draft, rng: Random) -> None:
     log = draft.logs[_somebody(draft, rng)]
     del log[rng.randint(0, len(log)) :]
@@ -222,6 +242,14 @@ def lose_records_between_views(draft: Draft, rng: Random) -> None:
         log[i] = replace(log[i], kind="lost", message=None, group=None, sender=None)
 
 
+def lose_records_beside_a_gap(draft: Draft, rng: Random) -> None:
+    """One log lacks a delivery, and a `lost` record elsewhere in it may be why."""
+    if place := _pick(draft, rng, "deliver"):
+        log, i = place
+        process = log.pop(i).process
+        _insert(draft, rng, Event(process, 0, "lost"))
+
+
 def go_on_after_the_end(draft: Draft, rng: Random) -> None:
     if place := _pick(draft, rng, "crash", "end"):
         log, i = place
@@ -244,6 +272,16 @@ def join_or_leave(draft: Draft, rng: Random) -> None:
 def drop_a_membership_event(draft: Draft, rng: Random) -> None:
     if place := _pick(draft, rng, "view", "join", "leave"):
         del place[0][place[1]]
+
+
+def leave_and_come_back(draft: Draft, rng: Random) -> None:
+    """A member by joins is away for a while, and delivers in between or not."""
+    process, group = _somebody(draft, rng), rng.choice(draft.groups())
+    log = draft.logs[process]
+    last = len(log) - 1 if log and log[-1].kind in ("crash", "end") else len(log)
+    first, second = sorted(rng.randint(0, max(last, 0)) for _ in range(2))
+    log.insert(second, Event(process, 0, "join", group=group))
+    log.insert(first, Event(process, 0, "leave", group=group))
 
 
 def change_a_view(draft: Draft, rng: Random) -> None:
@@ -307,10 +345,10 @@ def add_noise(draft: Draft, rng: Random) -> None:
 MUTATIONS: tuple[Mutation, ...] = (
     swap_neighbours, shuffle_deliveries, drop_a_delivery, drop_deliveries_of_a_message,
     repeat_a_delivery, deliver_elsewhere, deliver_the_unknown, deliver_in_another_group,
-    move_an_event, turn_a_ring, drop_a_send, repeat_a_send, send_from_outside, send_by_another,
-    forget_senders,
-    crash_early, crash_at_the_end, cut_early, cut_at_the_end, lose_records,
-    lose_records_between_views, go_on_after_the_end, crash_and_end,
-    join_or_leave, drop_a_membership_event, change_a_view, install_a_view, forget_views,
-    declare, forget_declarations, forget_a_kind, add_noise,
+    move_an_event, delay_a_delivery, turn_a_ring, drop_a_send, repeat_a_send, send_from_outside,
+    send_by_another, forget_senders,
+    crash_early, crash_at_the_end, disorder_before_a_crash, cut_early, cut_at_the_end, lose_records,
+    lose_records_between_views, lose_records_beside_a_gap, go_on_after_the_end, crash_and_end,
+    join_or_leave, leave_and_come_back, drop_a_membership_event, change_a_view, install_a_view,
+    forget_views, declare, forget_declarations, forget_a_kind, add_noise,
 )  # fmt: skip

@@ -15,7 +15,7 @@ import msgspec
 from ordercast.trace.schema import Event
 from random_mutations import MUTATIONS, Draft
 
-PROCESSES = ("p", "q", "r", "s", "t")
+PROCESSES = ("p", "q", "r", "s", "t", "u", "v", "w")
 GROUPS = ("g", "h", "i")
 ORDERS = ("none", "fifo", "causal", "total")
 
@@ -31,6 +31,7 @@ def random_trace(
 ) -> list[Event]:
     """One run of 2 to 5 processes, 1 to 3 overlapping groups and at most 12 messages.
 
+    One in twenty is larger: up to 8 processes and 20 messages.
     `order` is one of ORDERS: what the run promises over all groups. `mutations` says how often it
     is spoiled; with 0 it keeps its promise. Both are drawn if not given.
     """
@@ -53,7 +54,9 @@ class _World:
     def __init__(self, rng: Random, order: str) -> None:
         self.rng = rng
         self.order = order
-        names = PROCESSES[: rng.randint(2, 5)]
+        large = rng.random() < 0.05
+        self.most_messages, self.most_steps = (20, 60) if large else (12, 30)
+        names = PROCESSES[: rng.randint(4, 8) if large else rng.randint(2, 5)]
         self.logs: dict[str, list[Event]] = {p: [] for p in names}
         self.alive = set(names)
         self.members: dict[str, list[str]] = {}  # group -> who gets its messages now
@@ -86,7 +89,7 @@ class _World:
             actions += [self._change_membership]
         if self.rng.random() < 0.4:
             actions += [self._crash]
-        for _ in range(self.rng.randint(6, 30)):
+        for _ in range(self.rng.randint(6, self.most_steps)):
             self.rng.choice(actions)()
         for p in sorted(self.alive):
             self._drain(p)
@@ -99,7 +102,7 @@ class _World:
         )
 
     def _send(self) -> None:
-        if len(self.sent) == 12 or not self.alive:
+        if len(self.sent) == self.most_messages or not self.alive:
             return
         p, g = self.rng.choice(sorted(self.alive)), self.rng.choice(sorted(self.members))
         if p not in self.members[g] and self.rng.random() < 0.7:

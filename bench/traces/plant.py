@@ -13,7 +13,7 @@ def plant(world: World) -> dict[str, Outline]:
     """Plant what the shape asks for, evenly over the run; what each fault is about."""
     names = [name for name in FAULTS if name in world.shape.faults]
     inside = [name for name in names if name not in AT_THE_END]
-    found = {}
+    found: dict[str, Outline] = {}
     for name, first in zip(inside, _places(world, len(inside)), strict=True):
         people = world.rng.permutation(len(world.steady)).tolist()
         world.hush(people[:4], first, first + (ACTS + 1) * world.span)
