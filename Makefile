@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep docs lock clean
+.PHONY: help demo test check bench sweep docs browser lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -20,7 +20,7 @@ demo: $(READY) ## real processes on this machine, one killed, judged with Spark
 	@$(BIN)/ordercast demo --out out/demo $(ARGS)
 
 test: $(READY) ## the whole test suite on two cores
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -36,6 +36,22 @@ sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 
 docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/build.py
+
+# The tests of the report in a browser look for Chromium by these names, or at ORDERCAST_CHROMIUM.
+BROWSERS := chromium chromium-browser google-chrome
+SUDO     := $(if $(filter 0,$(shell id -u)),,sudo)
+
+browser: ## Debian's Chromium for the tests of the report, if there is none; needs root or sudo
+	@for name in "$$ORDERCAST_CHROMIUM" $(BROWSERS); do \
+	    if [ -n "$$name" ] && command -v "$$name" >/dev/null; then \
+	        echo "there is a browser already: $$(command -v "$$name")"; exit 0; fi; done; \
+	command -v apt-get >/dev/null || { \
+	    echo "no apt-get here: install Chromium yourself, or name one in ORDERCAST_CHROMIUM" >&2; \
+	    exit 1; }; \
+	echo "installing Chromium and two fonts with apt-get: about 100 MB to download" && \
+	$(SUDO) apt-get update --quiet=2 && \
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes \
+	    --no-install-recommends chromium fonts-liberation fonts-dejavu-core
 
 # Only `make lock` changes which versions are used. It records names and versions, never an address.
 lock: ## pin the newest versions that pyproject.toml allows

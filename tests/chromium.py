@@ -109,10 +109,14 @@ class Browser:
         told: dict[str, Any] = json.loads(message)
         return told
 
-    def open(self, page: Path, *, width: int = 1200, dark: bool = False, media: str = "") -> None:
-        """Load a file in a window `width` points wide, and wait until it is laid out."""
+    def resize(self, width: int) -> None:
+        """Make the window so many points wide."""
         self.do("Emulation.setDeviceMetricsOverride", width=width, height=900,
                 deviceScaleFactor=1, mobile=False)  # fmt: skip
+
+    def open(self, page: Path, *, width: int = 1200, dark: bool = False, media: str = "") -> None:
+        """Load a file in a window `width` points wide, and wait until it is laid out."""
+        self.resize(width)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.do("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.events.clear()

@@ -125,13 +125,14 @@ class Layout:
         return x
 
     def _free(self, edge: Edge, side: int) -> tuple[float, float]:
-        """The stretch between two dots that their own labels leave free on one side."""
-        start, end = self._x[edge.earlier.column], self._x[edge.later.column]
+        """What labels leave free of the last stretch before the later dot, on one side."""
+        row = [p for p in self._scene.points if p.process == edge.later.process]
+        before = max((p for p in row if p.column < edge.later.column), key=lambda p: p.column)
         taken = [
             width(self._label(p)) / 2 if self.side(p) == side else DOT + 4.0
-            for p in (edge.earlier, edge.later)
+            for p in (before, edge.later)
         ]
-        return start + taken[0], end - taken[1]
+        return self._x[before.column] + taken[0], self._x[edge.later.column] - taken[1]
 
     def _make_room_for_edges(self) -> None:
         for edge in self._scene.edges:
