@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ordercast.pipeline.outcome import RunOutcome, Table
-from ordercast.pipeline.report.markup import Markup, element, joined, listed, table
+from ordercast.pipeline.report.markup import Markup, element, joined, listed, prose, table
 from ordercast.trace.schema import PROPERTIES
 
 MOST_REASONS = 3  # per property
 _NO_END = (
     "A log that says it is complete. Let the process drain and close before the recording stops, "
     "so that it ends with an `end` row. If you know that nothing was cut off, verify with "
-    "--quiescent."
+    "`--quiescent`."
 )
 _LOST = (
     "A run without lost records. What is lost stays lost: record again, to a faster disk or with "
@@ -25,11 +25,11 @@ _INCOMPLETE = (
 _KINDS = (
     (("views", "vsync", "sending_view"), "view"),
     (("validity",), "send"),
-    (("fifo.", "causal."), "send and deliver"),
+    (("fifo.", "causal."), "send` and `deliver"),
 )
 _UNKNOWN_ORDER = (
-    "No such order is known here. Name the properties that you want with --expect, for example "
-    "--expect total.group."
+    "No such order is known here. Name the properties that you want with `--expect`, for example "
+    "`--expect total.group`."
 )
 
 
@@ -46,7 +46,7 @@ def undecided(run: RunOutcome) -> Markup:
     if not rows:
         return Markup()
     cells = [
-        [listed([element("code", name) for name in names]), why, remedy]
+        [listed([element("code", name) for name in names]), why, prose(remedy)]
         for (why, remedy), names in rows.items()
     ]
     return joined(
@@ -75,4 +75,4 @@ def _nothing_to_judge(name: str) -> tuple[str, str]:
     if name not in PROPERTIES:
         return f"the trace promises the order “{name}”", _UNKNOWN_ORDER
     kinds = next((kinds for starts, kinds in _KINDS if name.startswith(starts)), "deliver")
-    return f"there are no {kinds} rows", f"A trace that records {kinds} events."
+    return f"there are no {kinds.replace('`', '')} rows", f"A trace that records `{kinds}` events."

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ordercast.pipeline.figures import Figures, GroupFigures, Spread, Throughput
-from ordercast.pipeline.report.markup import Markup, element, joined, table
+from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
 from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, rates, swatch
 from ordercast.pipeline.report.scale import compact, duration
 
 _TOLD_BY_PROTOCOL_TRACES = (
-    'This trace does not tell. Traces recorded with trace="protocol" do: they have a row for '
+    'This trace does not tell. Traces recorded with `trace="protocol"` do: they have a row for '
     "each arrival."
 )
 _COUNTS = (
@@ -43,7 +43,7 @@ def _figure(title: str, inside: Markup) -> Markup:
 
 
 def _soft(text: str) -> Markup:
-    return element("p", text, class_="soft")
+    return element("p", prose(text), class_="soft")
 
 
 Chosen = Callable[[GroupFigures], Spread | None]
@@ -66,11 +66,11 @@ def _hold_back(groups: Sequence[GroupFigures]) -> Markup:
     total = sum(spread.count for _, spread in known)
     if not waited:
         return _soft(f"None of {total:,} deliveries had to wait: each was handed over on arrival.")
+    spreads = [(one.group, spread) for one, spread in known]
     return joined(
+        _spreads(spreads, "time from arrival to delivery", "deliveries"),
         _soft(f"{waited:,} of {total:,} deliveries had to wait for something to come first."),
-        _spreads([(one.group, spread) for one, spread in known],
-                 "time from arrival to delivery", "deliveries"),
-    )  # fmt: skip
+    )
 
 
 def _spreads(known: Sequence[tuple[str, Spread]], words: str, things: str) -> Markup:

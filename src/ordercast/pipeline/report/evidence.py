@@ -60,7 +60,7 @@ def _left_out(violations: Sequence[Violation], own: Table, hidden: int) -> Marku
     counted = [joined(element("code", name), f" {own.counts[name]:,}×") for name in names]
     return element(
         "p", f"At most {MOST_CARDS} examples of each are drawn. In all: ", listed(counted),
-        ". With --json you get more of them as data.", class_="soft",
+        ". With ", element("code", "--json"), " you get more of them as data.", class_="soft",
     )  # fmt: skip
 
 

@@ -90,12 +90,20 @@ class Layout:
         """-1: the label is above the line. 1: below."""
         send = self._scene.sends.get(one.message)
         if isinstance(one, Point) and one.kind == "send":
-            ends = [self._y[end.process] for end in self.ends(one)]
-            only_up = bool(ends) and max(ends) < self._y[one.process]
-            return _BELOW if only_up else _ABOVE
+            return self._side_of_send(one)
         if send is None or self._y[send.process] > self._y[one.process]:
             return _ABOVE
         return self.side(send) if send.process == one.process else _BELOW
+
+    def _side_of_send(self, send: Point) -> int:
+        """Away from where its arrows lead; if they stay on the line, from where others come."""
+        here = self._y[send.process]
+        ends = [self._y[end.process] for end in self.ends(send)]
+        if ends:
+            return _BELOW if max(ends) < here else _ABOVE
+        own = {p.message for p in self._scene.places if p.process == send.process}
+        others = [p for p in self._scene.points if p.kind == "send" and p.message in own]
+        return _BELOW if any(self._y[p.process] < here for p in others) else _ABOVE
 
     def ends(self, send: Point) -> list[Point | Absence]:
         """Where the arrows of a send lead, on other lines."""

@@ -32,6 +32,12 @@ def listed(parts: Sequence[str]) -> Markup:
     return joined(*[piece for part in parts for piece in (", ", part)][1:])
 
 
+def prose(text: str) -> Markup:
+    """Text of ours in which `backquotes` mark what a reader may type."""
+    parts = text.split("`")
+    return joined(*(element("code", p) if k % 2 else p for k, p in enumerate(parts)))
+
+
 def table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],

@@ -10,12 +10,11 @@ from ordercast.pipeline.report.markup import Markup, element, joined, listed, ta
 from ordercast.pipeline.report.run import run_name, run_sections
 from ordercast.pipeline.report.scene import natural
 from ordercast.pipeline.report.style import STYLE
-from ordercast.pipeline.report.verdicts import SIGNS, verdict
+from ordercast.pipeline.report.verdicts import SIGNS, STATES, verdict
 
 MOST_DETAILED_RUNS = 25  # a page with thousands of runs shows these in full, the worst first
 MOST_LISTED_RUNS = 1000
 
-_STATES = {0: "ok", 1: "violated", 3: "inconclusive"}
 _HEADLINES = {
     "ok": "Everything that was expected holds",
     "violated": "Not everything that was expected holds",
@@ -29,7 +28,7 @@ def page(outcome: Outcome) -> str:
     """The whole document."""
     runs = sorted(outcome.runs, key=lambda run: (_badness(run), natural(run.run)))
     alone = len(runs) == 1
-    title = f"{SIGNS[_STATES[outcome.exit_code]]} Ordercast report"
+    title = f"{SIGNS[STATES[outcome.exit_code]]} Ordercast report"
     head = element(
         "head",
         Markup('<meta charset="utf-8">'),
@@ -65,7 +64,7 @@ def _badness(run: RunOutcome) -> int:
 
 def _banner(outcome: Outcome) -> Markup:
     expected = [one for run in outcome.runs for one in run.expected]
-    state = _STATES[outcome.exit_code]
+    state = STATES[outcome.exit_code]
     counts = Counter(one.verdict for one in expected)
     undecided = counts["inconclusive"] + counts["n/a"]
     total = f"{len(expected):,} expected properties"
@@ -99,7 +98,7 @@ def _overview(runs: Sequence[RunOutcome]) -> Markup:
 
 def _proportions(runs: Sequence[RunOutcome]) -> Markup:
     """A bar of how many runs turned out how, and the same in words."""
-    counts = Counter(_STATES[run.exit_code] for run in runs)
+    counts = Counter(STATES[run.exit_code] for run in runs)
     parts = [
         element("span", class_=state, style=f"flex-grow:{counts[state]}")
         for state in ("violated", "inconclusive", "ok")
@@ -149,7 +148,7 @@ def _run_table(numbered: Sequence[tuple[int, RunOutcome]], label: str) -> Markup
     rows = [
         [
             _link(number, run),
-            verdict(_STATES[run.exit_code]),
+            verdict(STATES[run.exit_code]),
             f"{run.facts.events:,}",
             ", ".join(dict.fromkeys(one.property for one in run.expected if one.verdict != "ok")),
         ]

@@ -38,16 +38,24 @@ def distribution(lines: Sequence[Line], *, words: str) -> Markup:
 
 
 def rates(lines: Sequence[Line], *, end: float, words: str) -> Markup:
-    """How much happened per second, in slices of time: x in nanoseconds up to `end`."""
+    """How much happened per second, in slices of time: x in nanoseconds up to `end`.
+
+    The ground under the first line is filled.
+    """
     across = Scale([0, end])
     upwards = Scale([0, max(y for line in lines for _, y in line.points)])
     grid = [
         *(_level(upwards.share(y), compact(y)) for y in upwards.marks()),
         *(_upright(across.share(x), duration(x)) for x in across.marks()),
     ]
+    stairs = [_stairs(line, end, across.share, upwards.share) for line in lines[:MOST_LINES]]
+    ground = f"M{_place(0, 0)}L{stairs[0]}L{_place(1, 0)}z"
     drawn = [
-        _line(line.name, k, _stairs(line, end, across.share, upwards.share))
-        for k, line in enumerate(lines[:MOST_LINES])
+        element("path", d=ground, class_="area"),
+        *(
+            _line(line.name, k, way)
+            for k, (line, way) in enumerate(zip(lines, stairs, strict=False))
+        ),
     ]
     return _sheet(grid, drawn, words)
 

@@ -10,8 +10,14 @@ from ordercast.pipeline.report.costs import costs
 from ordercast.pipeline.report.evidence import cards
 from ordercast.pipeline.report.health import health
 from ordercast.pipeline.report.legend import LEGEND
-from ordercast.pipeline.report.markup import Markup, element, joined, table
-from ordercast.pipeline.report.verdicts import all_verdicts, expected_table, whole_run
+from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
+from ordercast.pipeline.report.verdicts import (
+    STATES,
+    all_verdicts,
+    expected_table,
+    verdict,
+    whole_run,
+)
 
 MOST_MEMBERS = 12  # named in a cell
 
@@ -34,7 +40,10 @@ def run_sections(run: RunOutcome, number: int, *, alone: bool) -> Markup:
     inside = joined(_facts(run), _contents(sections, number), *written)
     if not alone and run.exit_code == 0:
         inside = element("details", element("summary", "Show all about this run"), inside)
-    return element("section", element("h2", heading), inside, id=f"run-{number}", class_="run")
+    outcome = Markup() if alone else joined(" ", verdict(STATES[run.exit_code]))
+    return element(
+        "section", element("h2", heading, outcome), inside, id=f"run-{number}", class_="run"
+    )
 
 
 def _sections(run: RunOutcome) -> Iterator[Section]:
@@ -64,11 +73,11 @@ def _remarks(run: RunOutcome) -> Markup:
     elif all(one.because == "always expected" for one in run.expected):
         text = (
             "No order was declared or asked for, so none counts. Say what you expect, for example "
-            "--expect fifo."
+            "`--expect fifo`."
         )
     else:
         return Markup()
-    return element("p", text, class_="remark")
+    return element("p", prose(text), class_="remark")
 
 
 def _broken_promises(run: RunOutcome) -> Iterator[Section]:

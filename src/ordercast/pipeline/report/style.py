@@ -57,9 +57,10 @@ table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: 13px; white-space: nowrap; }
 th, td { padding: 6px 18px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th:last-child, td:last-child { padding-right: 0; } tbody tr:last-child td { border-bottom: 0; }
-td { max-width: 26em; overflow-wrap: anywhere; min-width: 4.5em; }
-.wordy td { min-width: 9em; } .expected td:nth-child(3) { min-width: 15em; }
-.expected td:nth-child(5) { min-width: 11em; } .verdicts td:last-child { min-width: 15em; }
+td { max-width: 26em; overflow-wrap: anywhere; }
+@media screen { td { min-width: 4.5em; } .wordy td { min-width: 9em; }
+  .expected td:nth-child(3), .verdicts td:last-child { min-width: 15em; }
+  .expected td:nth-child(5) { min-width: 11em; } }
 .verdicts td:nth-child(1) { width: 12em; }
 .verdicts td:nth-child(2), .verdicts td:nth-child(3) { width: 11em; }
 .dense td, .dense th { font-size: 13px; padding: 4px 12px 4px 0; } .dense td { min-width: 0; }
@@ -67,6 +68,7 @@ td { max-width: 26em; overflow-wrap: anywhere; min-width: 4.5em; }
 td.number { white-space: nowrap; }
 td > code { white-space: nowrap; }
 .counted, .verdict { white-space: nowrap; } .verdict { font-weight: 600; }
+h2 .verdict { font-size: 16px; padding-left: 10px; }
 .verdict.ok { color: var(--ok); } .verdict.violated { color: var(--bad); }
 .verdict.inconclusive { color: var(--open); } .verdict.na { color: var(--soft); font-weight: 400; }
 .unpromised .verdict { color: var(--soft); font-weight: 400; }
@@ -118,6 +120,7 @@ svg.diagram .edgename { fill: var(--bad); font-weight: 700; }
 .plot .grid { stroke: var(--line); fill: none; }
 svg.plot text { fill: var(--soft); font-size: 12px; }
 .plot .right { text-anchor: end; } .plot .middle { text-anchor: middle; }
+.area { fill: var(--c0); opacity: .14; stroke: none; }
 .curve { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
 .swatch { width: 34px; height: 10px; }
 .curve0 { stroke: var(--c0); } .curve1 { stroke: var(--c1); stroke-dasharray: 9 4; }
@@ -137,7 +140,9 @@ svg.plot text { fill: var(--soft); font-size: 12px; }
   font-size: 22px; } .card { padding: 10px 12px; } dl { grid-template-columns: 1fr; } }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } nav, .skip { display: none; }
   .card, figure, tr, .banner { break-inside: avoid; } h2, h3, h4 { break-after: avoid; }
-  .scroll { overflow: visible; } .card .diagram { max-width: 100%; height: auto; }
+  .scroll { overflow: visible; background: none; } th { white-space: normal; }
+  .cards { grid-template-columns: 1fr 1fr; }
+  .card details:not([open]) { display: none; } .card .diagram { max-width: 100%; height: auto; }
   .banner, .bigsign, .bar span, .key, .proportions span { print-color-adjust: exact;
   -webkit-print-color-adjust: exact; } a { color: inherit; text-decoration: none; } }
 """

@@ -8,6 +8,7 @@ from ordercast.pipeline.report.meanings import FAMILIES, meaning
 from ordercast.trace.schema import PROPERTIES
 
 SIGNS = {"ok": "✓", "violated": "✗", "inconclusive": "?", "n/a": "–"}
+STATES = {0: "ok", 1: "violated", 3: "inconclusive"}  # how a run turned out, by its exit code
 
 
 def verdict(name: str) -> Markup:
