@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Iterable
 from random import Random
 
+import numba
 import pytest
 
+from bench.oracle import features_of
+from ordercast.pipeline.kernels.compiled import Kernel
 from ordercast.pipeline.kernels.judge import judge_table
 from ordercast.trace.oracle import unspecified, verdicts
 from ordercast.trace.schema import PROPERTIES, Event
 from ordercast.trace.tables import event_table
 from random_traces import ORDERS, random_trace
 
-TRACES_PER_BLOCK = 300
+TRACES_PER_BLOCK = 200
 
 
 def kernel_verdicts(events: list[Event], *, quiescent: bool = False) -> dict[str, str]:
@@ -20,9 +26,9 @@ def kernel_verdicts(events: list[Event], *, quiescent: bool = False) -> dict[str
     return {one.property: one.verdict for one in judged}
 
 
-@pytest.mark.parametrize("block", range(5))
-def test_every_verdict_on_random_traces_equals_the_oracles(block: int) -> None:
-    for seed in range(block * TRACES_PER_BLOCK, (block + 1) * TRACES_PER_BLOCK):
+def compare(seeds: Iterable[int]) -> None:
+    """All verdicts on the traces of these seeds with the oracle's; each fourth is quiescent."""
+    for seed in seeds:
         events = random_trace(Random(seed))
         quiescent = seed % 4 == 0
         found = kernel_verdicts(events, quiescent=quiescent)
@@ -30,6 +36,38 @@ def test_every_verdict_on_random_traces_equals_the_oracles(block: int) -> None:
         compared = ("wellformed",) if unspecified(events) else PROPERTIES
         differing = {n: (found[n], wanted[n]) for n in compared if found[n] != wanted[n]}
         assert not differing, f"seed {seed}, quiescent={quiescent}: (kernel, oracle) {differing}"
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_every_verdict_on_random_traces_equals_the_oracles(block: int) -> None:
+    compare(range(block * TRACES_PER_BLOCK, (block + 1) * TRACES_PER_BLOCK))
+
+
+def test_so_it_is_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small traces are judged by the same functions as plain Python; here they are compiled."""
+    kernels = {
+        id(kernel): kernel
+        for name, module in list(sys.modules.items())
+        if name.startswith("ordercast.pipeline.kernels.")
+        for kernel in vars(module).values()
+        if isinstance(kernel, Kernel)
+    }
+    assert len(kernels) > 10
+    for kernel in kernels.values():
+        compiled = numba.njit(cache=True, nogil=True)(kernel.plain)
+        monkeypatch.setattr(kernel, "_compiled", compiled)
+    compare(range(10_000, 10_000 + TRACES_PER_BLOCK))
+
+
+def test_random_traces_have_everything_that_is_hard() -> None:
+    seen = Counter(
+        feature for seed in range(500) for feature in features_of(random_trace(Random(seed)))
+    )
+    assert seen.keys() == {
+        "a crash", "a cut log", "duplicates", "joins", "leaves", "lost records", "open senders",
+        "overlapping groups", "views",
+    }  # fmt: skip
+    assert min(seen.values()) > 500 * 0.05, seen
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline import verify, violations
-from ordercast.pipeline.verify import runs_of
+from ordercast.pipeline.verify import pieces_of
 from ordercast.trace.schema import PROPERTIES
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -63,13 +63,15 @@ def test_a_dataframe_without_a_needed_column_is_refused(spark: SparkSession) -> 
         verify(spark.createDataFrame([("p", 1, "end", None)], FIVE.rsplit(",", 1)[0]))
 
 
-def test_a_run_that_spans_batches_is_put_together() -> None:
+def test_a_batch_is_cut_where_a_run_ends() -> None:
     def batch(*runs: str) -> pa.RecordBatch:
         return pa.RecordBatch.from_pydict({"run": list(runs)})
 
     pieces = [batch("a", "a", "b"), batch(), batch("b"), batch("b", "c")]
-    assert [(run, table.num_rows) for run, table in runs_of(pieces)] == [
+    assert [(run, table.num_rows) for run, table in pieces_of(pieces)] == [
         ("a", 2),
-        ("b", 3),
+        ("b", 1),
+        ("b", 1),
+        ("b", 1),
         ("c", 1),
     ]

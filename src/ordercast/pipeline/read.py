@@ -13,7 +13,7 @@ how most systems write them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
 from ordercast.trace.mapping.reading import Note, log_note
+from ordercast.trace.parquet import has_plain_columns
 from ordercast.trace.read import read_table, trace_files
 
 MOST_TASKS = 256
@@ -63,6 +64,24 @@ def read_traces(
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
+    return _by_tasks(spark, parts)
+
+
+def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
+    """The events of files that are known to be traces: Spark reads itself what it can."""
+    own: list[Path] = []
+    others: list[Path] = []
+    for file in files:
+        plain = file.suffix == ".parquet" and segment_number(file) is None
+        (own if plain and has_plain_columns(file) else others).append(file)
+    found = [_by_tasks(spark, _parts(others))] if others else []
+    if own:
+        found.append(spark.read.schema(SPARK_SCHEMA).parquet(*map(str, own)))
+    return reduce(DataFrame.unionByName, found)
+
+
+def _by_tasks(spark: SparkSession, parts: Parts) -> DataFrame:
+    tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
 
 

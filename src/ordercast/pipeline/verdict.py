@@ -14,13 +14,15 @@ from pyspark.sql import DataFrame, Row
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.domains import Domain, declared_domains, sub_traces
+from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
+from ordercast.pipeline.laid_out import runs_of_files
 from ordercast.pipeline.measured import measured
 from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
-from ordercast.pipeline.read import find_files, read_traces, total_bytes
+from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
 from ordercast.pipeline.session import local_session
-from ordercast.pipeline.verify import verify
+from ordercast.pipeline.trouble import told_plainly
+from ordercast.pipeline.verify import verify_promises, verify_runs
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import log_note
 from ordercast.trace.schema import PROPERTIES, Violation
@@ -50,12 +52,21 @@ def judge_paths(
     the latter, and a path that holds no trace, before Spark is started.
     """
     expected = expected_properties(expect)
-    small = total_bytes(find_files(paths, mapping)) <= LARGE_BYTES
+    files = find_files(paths, mapping)
+    small = total_bytes(files) <= LARGE_BYTES
     say("starting Spark")
     spark = local_session(master or "local[*]", small=small, conf=conf)
-    say("reading")
-    events = read_traces(spark, paths, mapping=mapping, note=note)
-    outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
+    with told_plainly():
+        runs = None if mapping is not None or small else runs_of_files(files)
+        if runs is None:
+            say("reading")
+            events = read_traces(spark, paths, mapping=mapping, note=note)
+            outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
+        else:
+            say("reading and verifying")
+            verdicts = verify_runs(spark, runs, quiescent=quiescent).collect()
+            events = read_checked(spark, files)
+            outcome = _outcome(verdicts, events, expected, say)
     if not outcome.runs:
         raise TraceError(", ".join(map(str, paths)), None, None, "there is not a single event")
     return outcome
@@ -72,26 +83,29 @@ def judge_events(
     events = canonical(events).cache()
     try:
         say("verifying")
-        tables = _tables(verify(events, quiescent=quiescent))
-        domains = declared_domains(events)
-        parts = [domain for domain in domains if not domain.everything]
-        if parts:
-            say("verifying what is declared for some groups only")
-        part_tables = _part_tables(events, parts, quiescent)
-        say("measuring")
-        figures = measured(events)
+        verdicts = verify_promises(events, quiescent=quiescent).collect()
+        return _outcome(verdicts, events, expected, say)
     finally:
         events.unpersist()
+
+
+def _outcome(
+    verdicts: Sequence[Row], events: DataFrame, expected: Sequence[str], say: Say
+) -> Outcome:
+    say("measuring")
+    figures = measured(events)
+    tables = _tables(verdicts)
     runs = []
-    for run, table in sorted(tables.items()):
-        own = [(d, t) for d, t in part_tables if d.run == run]
-        promises = [d for d in domains if d.run == run]
+    for run in sorted({run for run, _ in tables}):
+        table = tables[run, None]
+        domains = sorted(domain for name, domain in tables if name == run and domain is not None)
+        own = {d: tables[run, d] for d in domains if not d.everything}
         runs.append(
             RunOutcome(
                 run=run,
                 table=table,
-                domains=tuple(own),
-                expected=tuple(_expectations(table, promises, dict(own), expected)),
+                domains=tuple(own.items()),
+                expected=tuple(_expectations(table, domains, own, expected)),
                 facts=figures[run].facts,
                 groups=figures[run].groups,
                 latencies=figures[run].latencies,
@@ -101,11 +115,26 @@ def judge_events(
     return Outcome(tuple(runs))
 
 
-def _tables(verdicts: DataFrame) -> dict[str, Table]:
-    rows: dict[str, dict[str, Row]] = {}
-    for row in verdicts.collect():
-        rows.setdefault(row["run"], {})[row["property"]] = row
-    return {run: _table([by_name[name] for name in PROPERTIES]) for run, by_name in rows.items()}
+def _tables(verdicts: Sequence[Row]) -> dict[tuple[str, Domain | None], Table]:
+    """The verdict tables of each run and of each domain that it declares."""
+    rows: dict[tuple[str, Domain | None], dict[str, Row]] = {}
+    for row in verdicts:
+        rows.setdefault((row["run"], _domain(row)), {})[row["property"]] = row
+    return {key: _table([by_name[name] for name in PROPERTIES]) for key, by_name in rows.items()}
+
+
+def _domain(row: Row) -> Domain | None:
+    promise = row["promise"]
+    if promise is None:
+        return None
+    return Domain(
+        row["run"],
+        promise["order"],
+        promise["protocol"],
+        promise["scope"],
+        tuple(promise["groups"]),
+        promise["everything"],
+    )
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -119,15 +148,6 @@ def _table(rows: Sequence[Row]) -> Table:
         counts={row["property"]: row["violations"] for row in rows},
         doubts={row["property"]: tuple(row["reasons"]) for row in rows},
     )
-
-
-def _part_tables(
-    events: DataFrame, parts: list[Domain], quiescent: bool
-) -> list[tuple[Domain, Table]]:
-    if not parts:
-        return []
-    tables = _tables(verify(sub_traces(events, parts), quiescent=quiescent))
-    return [(domain, tables[str(number)]) for number, domain in enumerate(parts)]
 
 
 def _expectations(

@@ -1,39 +1,42 @@
-"""Judge every run of a DataFrame of events.
+"""Judge every run of a trace: two ways to bring the rows of a run to the task that judges it.
 
-Spark brings the rows of each run together; the task that has them judges one run after the other
-with the kernels. Thousands of small runs share a task, so they cost no more than their rows.
+    verify        any DataFrame of events: Spark shuffles the rows of each run together and hands
+                  them over. Thousands of small runs share a task, so they cost no more than their
+                  rows.
+    verify_runs   traces that are laid out by run: a task reads the columns of its run itself, and
+                  a large run is judged in parts by several tasks.
+
+Both end in the same kernels, and give the same verdicts.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from ordercast.errors import TraceError
 from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.kernels.judge import DEFAULT_WITNESSES, judge_table
-from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
-
-_SPARK_VERDICTS = (
-    "run string, property string, verdict string, violations long, doubts long, "
-    "evidence array<struct<sentence: string, witness: string>>, reasons array<string>"
+from ordercast.pipeline.kernels.judge import DEFAULT_WITNESSES, WHOLE, Part, judge_run
+from ordercast.pipeline.kernels.load import RunLoader
+from ordercast.pipeline.kernels.promises import promises as declared
+from ordercast.pipeline.kernels.promises import restricted
+from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
+from ordercast.pipeline.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
+from ordercast.pipeline.verdict_rows import (
+    SPARK_VERDICTS,
+    fault_batch,
+    merged,
+    refuse_faults,
+    verdict_batch,
 )
-_ARROW_VERDICTS = pa.schema(
-    [
-        ("run", pa.string()),
-        ("property", pa.string()),
-        ("verdict", pa.string()),
-        ("violations", pa.int64()),
-        ("doubts", pa.int64()),
-        ("evidence", pa.list_(pa.struct([("sentence", pa.string()), ("witness", pa.string())]))),
-        ("reasons", pa.list_(pa.string())),
-    ]
-)
+from ordercast.pipeline.visible import refuse_invisible
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -47,6 +50,21 @@ def verify(
     (how many), evidence (sentence and JSON witness of the first `witnesses` violations), reasons
     (why something is inconclusive). `quiescent` pretends that every cut log has `end`.
     """
+    judged = verify_promises(events, quiescent=quiescent, witnesses=witnesses, promises=False)
+    return judged.drop("promise")
+
+
+def verify_promises(
+    events: DataFrame,
+    *,
+    quiescent: bool = False,
+    witnesses: int = DEFAULT_WITNESSES,
+    promises: bool = True,
+) -> DataFrame:
+    """The same, and 32 rows more for each domain that a run declares an order for.
+
+    `promise` says which domain a row is about (order, protocol, scope, groups); null: the run.
+    """
     # Member lists travel as text: Spark takes 30 times as long for a column of (null) arrays.
     by_run = (
         canonical(events)
@@ -55,7 +73,32 @@ def verify(
         .repartition("run")
         .sortWithinPartitions("run")
     )
-    return by_run.mapInArrow(_judge(quiescent, witnesses), _SPARK_VERDICTS)
+    judge = partial(_judge_batches, quiescent=quiescent, witnesses=witnesses, promises=promises)
+    return by_run.mapInArrow(judge, SPARK_VERDICTS)
+
+
+def verify_runs(
+    spark: SparkSession,
+    runs: Sequence[RunFiles],
+    *,
+    quiescent: bool = False,
+    witnesses: int = DEFAULT_WITNESSES,
+    promises: bool = True,
+    split_from: int = SPLIT_FROM,
+    shares: int = CLOCK_SHARES,
+) -> DataFrame:
+    """What `verify_promises` gives, for runs in files. Raises `TraceError` for what is no trace.
+
+    A run of `split_from` bytes or more is judged in parts, its clock in so many `shares`.
+    """
+    work = bins(runs, split_from=split_from, shares=shares)
+    judge = partial(_judge_work, work, quiescent=quiescent, witnesses=witnesses, promises=promises)
+    judged = spark.range(0, len(work), 1, len(work)).mapInArrow(judge, SPARK_VERDICTS)
+    if any(one.part != WHOLE for several in work for one in several):
+        judged = merged(judged, witnesses)
+    found = judged.toArrow()
+    refuse_faults(found)
+    return spark.createDataFrame(found.combine_chunks())
 
 
 def violations(verdicts: DataFrame) -> DataFrame:
@@ -65,55 +108,59 @@ def violations(verdicts: DataFrame) -> DataFrame:
     )
 
 
-def _judge(quiescent: bool, witnesses: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    return partial(_judge_batches, quiescent=quiescent, witnesses=witnesses)
-
-
 def _judge_batches(
-    batches: Batches, *, quiescent: bool, witnesses: int
+    batches: Batches, *, quiescent: bool, witnesses: int, promises: bool
 ) -> Iterator[pa.RecordBatch]:
-    for run, table in runs_of(batches):
-        rows = [
-            {
-                "run": run,
-                "property": judged.property,
-                "verdict": judged.verdict,
-                "violations": judged.findings.violations,
-                "doubts": judged.findings.doubts,
-                "evidence": [
-                    {"sentence": sentence, "witness": json.dumps(witness)}
-                    for sentence, witness in judged.findings.evidence
-                ],
-                "reasons": judged.findings.reasons,
-            }
-            for judged in judge_table(_with_lists(table), quiescent=quiescent, witnesses=witnesses)
-        ]
-        yield pa.RecordBatch.from_pylist(rows, schema=_ARROW_VERDICTS)
+    for name, pieces in groupby(pieces_of(batches), key=itemgetter(0)):
+        loader = RunLoader()
+        for _, piece in pieces:
+            loader.add(piece)
+        run = loader.finish(quiescent=quiescent)
+        yield from _judged(name, run, WHOLE, quiescent, witnesses, promises)
 
 
-def _with_lists(table: pa.Table) -> pa.Table:
-    """The table with member lists in the place of their texts."""
-    place = table.column_names.index("members")
-    lists = [None if text is None else json.loads(text) for text in table[place].to_pylist()]
-    return table.set_column(place, "members", pa.array(lists, pa.list_(pa.string())))
+def _judge_work(
+    work: Sequence[Sequence[Work]],
+    batches: Batches,
+    *,
+    quiescent: bool,
+    witnesses: int,
+    promises: bool,
+) -> Iterator[pa.RecordBatch]:
+    """The same for the runs whose place in `work` a task was given."""
+    for batch in batches:
+        for one in (one for place in batch.column("id").to_pylist() for one in work[place]):
+            name = one.files.run
+            try:
+                refuse_invisible(one.files.files)
+                run = load_run(one.files.files, quiescent=quiescent)
+            except TraceError as fault:
+                yield fault_batch(name, fault)
+                continue
+            yield from _judged(name, run, one.part, quiescent, witnesses, promises)
 
 
-def runs_of(batches: Batches) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each run, from batches in which the rows of a run are neighbours."""
-    current: str | None = None
-    pending: list[pa.RecordBatch] = []
+def _judged(
+    name: str, run: Run, part: Part, quiescent: bool, witnesses: int, promises: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a run, and of each domain that it declares."""
+    judged = judge_run(run, part, witnesses=witnesses)
+    yield verdict_batch(name, None, judged)
+    for promise in declared(run) if promises else ():
+        if promise.everything:
+            yield verdict_batch(name, promise, judged)
+        else:
+            inside = restricted(run, promise.groups, quiescent=quiescent)
+            yield verdict_batch(name, promise, judge_run(inside, part, witnesses=witnesses))
+
+
+def pieces_of(batches: Batches) -> Iterator[tuple[str, pa.Table]]:
+    """Stretches of rows of one run, from batches in which the rows of a run are neighbours."""
     for batch in batches:
         start = 0
         for stop in _run_ends(batch):
-            run = batch.column("run")[start].as_py()
-            if current is not None and run != current:
-                yield current, pa.Table.from_batches(pending)
-                pending = []
-            current = run
-            pending.append(batch.slice(start, stop - start))
+            yield batch.column("run")[start].as_py(), pa.table(batch.slice(start, stop - start))
             start = stop
-    if current is not None:
-        yield current, pa.Table.from_batches(pending)
 
 
 def _run_ends(batch: pa.RecordBatch) -> list[int]:

@@ -88,6 +88,22 @@ def single_run(path: Path) -> str | None:
     return runs.pop() if len(runs) == 1 else None
 
 
+def has_plain_columns(path: Path) -> bool:
+    """Are its columns of just the types of the schema, and is every row's run named?"""
+    schema = pq.read_schema(path)
+    for name in COLUMNS:
+        wanted = TABLE_SCHEMA.field(name).type
+        if name not in schema.names:
+            continue
+        present = schema.field(name).type
+        if pa.types.is_integer(wanted) or pa.types.is_list(wanted):
+            if present != wanted:
+                return False
+        elif not _is_text(present):
+            return False
+    return "run" in schema.names and single_run(path) is not None
+
+
 def _column(raw: Table, name: str, path: Path, before: int) -> Column:
     """The column with the type it must have; "" counts as absent."""
     wanted = TABLE_SCHEMA.field(name).type

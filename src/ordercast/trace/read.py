@@ -63,7 +63,7 @@ def read_table(
         return mapped_table(mapped_files(paths, mapping), mapping)
     from ordercast.trace.tables import joined, settle_crash_rows
 
-    return settle_crash_rows(joined([_table_of(file) for file in trace_files(paths)]))
+    return settle_crash_rows(joined([file_table(file) for file in trace_files(paths)]))
 
 
 def trace_files(paths: Iterable[Path | str] | Path | str) -> list[Path]:
@@ -132,7 +132,8 @@ def _parquet_events(file: Path) -> list[Event]:
     return table_events(parquet_table(file))
 
 
-def _table_of(file: Path) -> Table:
+def file_table(file: Path) -> Table:
+    """One file as it is: crashes that others noted stay notes (see `settle_crash_rows`)."""
     from ordercast.trace.parquet import parquet_table
     from ordercast.trace.tables import event_table, segment_table
 

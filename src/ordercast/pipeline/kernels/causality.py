@@ -1,51 +1,268 @@
-"""Happened-before, as one stamp per sent message.
+"""Happened-before, as one stamp per sent message, and what each observer knew when.
 
     stamp(m)[s] = how many sends of s happened before send(m), m itself included
 
 Causality leaves a process only by its sends, and with the n-th send of s all earlier ones of s
 are in the past too. So one number per sender says everything, and it needs no wall clock:
 
-    one scan in happened-before order (a process waits at a delivery until its send is stamped);
-    R[p] joins the stamps of what p delivered;  send(m) by p:  R[p][p] += 1, stamp(m) := R[p]
+    one scan in happened-before order (a log waits at a delivery until its send is stamped);
+    clock[p] joins the stamps of what p delivered;  send(m) by p:  clock[p][p] += 1, stamp(m) :=
+    clock[p];  delivering the n-th send of s while clock[p][s] >= n is an inversion
 
-A cycle leaves processes waiting for ever. Reachability is still well defined then, and the
-stamps are raised until nothing changes.
+A cycle leaves logs waiting for ever. Reachability is still well defined then, and the stamps are
+raised until nothing changes.
+
+The components of a clock do not depend on each other. A scan may keep only those of some
+senders: then it judges the messages of these, and the parts together judge all.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ordercast.pipeline.kernels.run import NONE, Run
+from ordercast.pipeline.kernels.compiled import kernel
+from ordercast.pipeline.kernels.run import NONE, Ints, Run
 
-Stamps = npt.NDArray[np.int32]
-Steps = Sequence[int]  # m: a send of m; ~m: a delivery of m; in log order
+FIFO, CAUSAL = 1, 2  # what a delivery inverts, as bits
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Sends and first deliveries of sent messages, in the order of their logs.
+
+    The log of a process is one log, or for causality inside groups one log per group.
+    """
+
+    steps: Ints  # m: a send of m; ~m: a delivery of m
+    rows: Ints
+    bounds: Ints  # log -> its first step; one entry more
+    process: Ints  # log -> its process
+    group: Ints  # log -> its group; NONE: all groups
+
+    def of(self, process: int, group: int) -> int | None:
+        """The log of a process for the messages of a group."""
+        if not len(self.group) or self.group[0] == NONE:
+            return process
+        first, last = np.searchsorted(self.process, [process, process + 1])
+        at = first + int(np.searchsorted(self.group[first:last], group))
+        return at if at < last and self.group[at] == group else None
+
+    def deliveries(self, log: int) -> tuple[Ints, Ints]:
+        """Messages and rows of its deliveries."""
+        here = slice(int(self.bounds[log]), int(self.bounds[log + 1]))
+        steps = self.steps[here]
+        chosen = steps < 0
+        return ~steps[chosen], self.rows[here][chosen]
 
 
 @dataclass(frozen=True)
 class Causality:
-    """The stamps of some or all messages of a run."""
+    """The stamps of all sent messages, with the components of some senders."""
 
-    stamps: Stamps  # message x column
-    column: list[int]  # process -> its column, NONE if it sends nothing
+    stamps: Ints  # message x column
+    column: Ints  # process -> its column, NONE if it is not kept
     cyclic: bool
+    by_group: bool  # happened-before inside the group of each message only
 
     def reaches(self, process: int, number: int, message: int) -> bool:
         """Did the `number`-th send of `process` happen before (or at) send(message)?"""
+        return bool(self.known(process, np.array([message]), number)[0])
+
+    def known(self, process: int, messages: Ints, number: int) -> Bools:
+        """The same for many messages."""
         column = self.column[process]
-        return column != NONE and bool(self.stamps[message, column] >= number)
+        if column == NONE:
+            return np.zeros(len(messages), np.bool_)
+        return np.asarray(self.stamps[messages, column] >= number)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one scan found."""
+
+    logs: Logs
+    causality: Causality
+    inverted: Ints  # uint8 per step: FIFO and CAUSAL bits
+    fifo_reach: Ints  # log x column: the highest number delivered of each sender
+    causal_reach: Ints  # log x column: how far all that was delivered reaches
+
+    def reach(self, bit: int) -> Ints:
+        return self.fifo_reach if bit == FIFO else self.causal_reach
+
+
+def whole_logs(run: Run) -> Logs:
+    """One log per process."""
+    count = int(np.count_nonzero(run.sender != NONE)) + len(run.delivered)
+    steps, rows = run.scratch.empty(count, np.int32), run.scratch.empty(count, np.int32)
+    processes = len(run.processes)
+    bounds = np.zeros(processes + 1, np.int32)
+    _steps(
+        run.kind, run.message, run.start, run.sender, run.sent_row,
+        run.delivery_start, run.delivered, run.delivered_row, steps, rows, bounds,
+    )  # fmt: skip
+    return Logs(
+        steps[: bounds[-1]],
+        rows[: bounds[-1]],
+        bounds,
+        np.arange(processes, dtype=np.int32),
+        np.full(processes, NONE, np.int32),
+    )
+
+
+@kernel
+def _steps(
+    kind: Ints, message: Ints, start: Ints, sender: Ints, sent_row: Ints,
+    delivery_start: Ints, delivered: Ints, delivered_row: Ints,
+    steps: Ints, rows: Ints, bounds: Ints,
+) -> None:  # fmt: skip
+    count = 0
+    for p in range(len(start) - 1):
+        bounds[p] = count
+        d, last = delivery_start[p], delivery_start[p + 1]
+        for row in range(start[p], start[p + 1]):
+            if d < last and delivered_row[d] == row:
+                m = delivered[d]
+                d += 1
+                if sender[m] != -1:
+                    steps[count], rows[count] = ~m, row
+                    count += 1
+            elif kind[row] == 0 and sent_row[message[row]] == row:  # SEND
+                steps[count], rows[count] = message[row], row
+                count += 1
+    bounds[-1] = count
+
+
+def logs_by_group(run: Run, logs: Logs) -> Logs:
+    """One log per process and group, from one log per process."""
+    message = np.where(logs.steps < 0, ~logs.steps, logs.steps)
+    process = np.repeat(logs.process, np.diff(logs.bounds))
+    key = process.astype(np.int64) * len(run.groups) + run.group_of[message]
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    firsts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    if not len(ordered):
+        firsts = np.empty(0, np.int64)
+    return Logs(
+        logs.steps[order],
+        logs.rows[order],
+        np.append(firsts, len(order)).astype(np.int32),
+        (ordered[firsts] // len(run.groups)).astype(np.int32),
+        (ordered[firsts] % len(run.groups)).astype(np.int32),
+    )
+
+
+def scan(run: Run, logs: Logs, senders: Sequence[int] | None = None) -> Scan:
+    """Stamp all sends and check all deliveries, with the components of `senders` or of all."""
+    column = _columns(run, senders)
+    width = int(column.max(initial=NONE)) + 1
+    stamps = np.zeros((run.message_count, width), np.int32)
+    inverted = run.scratch.full(len(logs.steps), 0, np.uint8)
+    reach = [np.zeros((len(logs.process), width), np.int32) for _ in range(2)]
+    known = np.zeros(run.message_count, np.bool_)
+    arrays = (
+        logs.steps, logs.bounds, logs.process, run.sender, run.number, column,
+        stamps, known, inverted, *reach,
+    )  # fmt: skip
+    done, _ = _scan(*arrays)
+    changed = not done
+    while changed:
+        known.fill(True)
+        inverted.fill(0)
+        for one in reach:
+            one.fill(0)
+        _, changed = _scan(*arrays)
+    by_group = bool(len(logs.group)) and logs.group[0] != NONE
+    causality = Causality(stamps, column, not done, by_group)
+    return Scan(logs, causality, inverted, *reach)
+
+
+def _columns(run: Run, senders: Sequence[int] | None) -> Ints:
+    sends = np.zeros(len(run.processes), np.bool_)
+    sends[run.sender[run.sender != NONE]] = True
+    if senders is not None:
+        asked = np.zeros(len(sends), np.bool_)
+        asked[list(senders)] = True
+        sends &= asked
+    return np.where(sends, np.cumsum(sends) - 1, NONE).astype(np.int32)
+
+
+@kernel
+def _scan(
+    steps: Ints, bounds: Ints, process: Ints, sender: Ints, number: Ints, column: Ints,
+    stamps: Ints, known: Any, inverted: Ints, fifo: Ints, causal: Ints,
+) -> tuple[bool, bool]:  # fmt: skip
+    """(every log came to its end, a stamp was raised that was known before).
+
+    `causal` is the clock of each log without what it sent itself: that is `own`.
+    """
+    logs, width = len(bounds) - 1, stamps.shape[1]
+    place = bounds[:-1].copy()
+    own = np.zeros(logs, np.int32)
+    waits_for = np.full(len(known), -1, np.int32)  # message -> the last log that waits for it
+    waits_too = np.full(logs, -1, np.int32)  # log -> another that waits for the same
+    ready = np.arange(logs)[::-1].copy()
+    count, finished, changed = logs, 0, False
+    while count:
+        count -= 1
+        log = ready[count]
+        clock, highest, me = causal[log], fifo[log], column[process[log]]
+        at, last = place[log], bounds[log + 1]
+        while at < last:
+            step = steps[at]
+            if step < 0:
+                m = ~step
+                if not known[m]:
+                    waits_too[log] = waits_for[m]
+                    waits_for[m] = log
+                    break
+                c = column[sender[m]]
+                stamp = stamps[m]
+                if c >= 0:
+                    n = number[m]
+                    if clock[c] >= n:
+                        inverted[at] |= 2  # CAUSAL
+                    if highest[c] >= n:
+                        inverted[at] |= 1  # FIFO
+                    else:
+                        highest[c] = n
+                for k in range(width):
+                    clock[k] = max(clock[k], stamp[k])
+            else:
+                stamp = stamps[step]
+                own[log] = number[step]
+                for k in range(width):
+                    if clock[k] > stamp[k]:
+                        changed = changed or known[step]
+                        stamp[k] = clock[k]
+                if me >= 0 and own[log] > stamp[me]:
+                    changed = changed or known[step]
+                    stamp[me] = own[log]
+                if not known[step]:
+                    known[step] = True
+                    other = waits_for[step]
+                    while other >= 0:
+                        ready[count] = other
+                        count += 1
+                        other = waits_too[other]
+            at += 1
+        place[log] = at
+        if at == last:
+            finished += 1
+    return finished == logs, changed
 
 
 def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:
     """Messages from a to b, each delivered or sent by the sender of the next before it sent that.
 
-    The evidence that send(a) happened before send(b). Only messages that are stamped take part.
-    Where causality has a cycle the search may go round it; then only a and b are named.
+    The evidence that send(a) happened before send(b). Where causality has a cycle the search may
+    go round it; then only a and b are named.
     """
     path, seen = [b], {b}
     while run.sender[path[0]] != run.sender[a] or run.number[path[0]] < run.number[a]:
@@ -59,84 +276,13 @@ def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:
 
 def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> int | None:
     """A message that brought news of a to the sender of b; a itself if it can be."""
-    log = run.logs[run.sender[b]]
-    if log.where.get(a, run.sent_at[b]) < run.sent_at[b]:
+    here = run.deliveries(int(run.sender[b]))
+    until = int(np.searchsorted(run.delivered_row[here], run.sent_row[b]))
+    heard = run.delivered[here][:until]
+    if (heard == a).any():
         return a
-    until = bisect_left(log.delivered_at, run.sent_at[b])
-    carriers = (
-        m
-        for m in log.deliveries[:until]
-        if m not in seen and causality.reaches(run.sender[a], run.number[a], m)
-    )
-    return next(carriers, None)
-
-
-def stamp(run: Run, counts: Sequence[bool] | None = None) -> Causality:
-    """Happened-before over the messages that `counts`; over all without it."""
-    steps = [_steps(run, p, counts) for p in range(len(run.logs))]
-    column, senders = [NONE] * len(run.logs), 0
-    for p, log in enumerate(run.logs):
-        if log.sends:
-            column[p], senders = senders, senders + 1
-    stamps = np.zeros((len(run.messages), senders), dtype=np.int32)
-    done = _scan(run, steps, stamps, column)
-    if not done:
-        _raise_to_fixpoint(run, steps, stamps, column)
-    return Causality(stamps, column, cyclic=not done)
-
-
-def _steps(run: Run, p: int, counts: Sequence[bool] | None) -> Steps:
-    log = run.logs[p]
-    places = [(at, m) for at, m in zip(log.sent_at, log.sends, strict=True)]
-    places += [
-        (at, ~m)
-        for at, m in zip(log.delivered_at, log.deliveries, strict=True)
-        if run.sender[m] != NONE
-    ]
-    places.sort()
-    if counts is None:
-        return [m for _, m in places]
-    return [m for _, m in places if counts[m if m >= 0 else ~m]]
-
-
-def _scan(run: Run, steps: list[Steps], stamps: Stamps, column: list[int]) -> bool:
-    """Stamp in happened-before order. False if a cycle stopped the scan."""
-    clocks = np.zeros((len(steps), stamps.shape[1]), dtype=np.int32)
-    place = [0] * len(steps)
-    stamped = bytearray(len(run.messages))
-    waiting: dict[int, list[int]] = {}
-    ready = list(range(len(steps)))
-    while ready:
-        p = ready.pop()
-        clock, own, todo, at = clocks[p], column[p], steps[p], place[p]
-        while at < len(todo):
-            m = todo[at]
-            if m >= 0:
-                clock[own] = run.number[m]
-                stamps[m] = clock
-                stamped[m] = 1
-                ready += waiting.pop(m, ())
-            elif stamped[~m]:
-                np.maximum(clock, stamps[~m], out=clock)
-            else:
-                waiting.setdefault(~m, []).append(p)
-                break
-            at += 1
-        place[p] = at
-    return not waiting
-
-
-def _raise_to_fixpoint(run: Run, steps: list[Steps], stamps: Stamps, column: list[int]) -> None:
-    changed = True
-    while changed:
-        changed = False
-        for p, todo in enumerate(steps):
-            clock = np.zeros(stamps.shape[1], dtype=np.int32)
-            for m in todo:
-                if m < 0:
-                    np.maximum(clock, stamps[~m], out=clock)
-                    continue
-                clock[column[p]] = max(clock[column[p]], run.number[m])
-                if (clock > stamps[m]).any():
-                    np.maximum(stamps[m], clock, out=stamps[m])
-                    changed = True
+    heard = heard[run.sender[heard] != NONE]
+    if causality.by_group:
+        heard = heard[run.group_of[heard] == run.group_of[a]]
+    told = heard[causality.known(int(run.sender[a]), heard, int(run.number[a]))]
+    return next((int(m) for m in told if int(m) not in seen), None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ParamSpec
+from typing import Any, ParamSpec
+
+import numpy as np
+import numpy.typing as npt
 
 from ordercast.trace.schema import Verdict
 
 P = ParamSpec("P")
+Items = Sequence[Any] | npt.NDArray[Any]
 Evidence = tuple[str, dict[str, object]]  # a sentence for people, the witness as data
 
 
@@ -34,6 +38,18 @@ class Findings:
         if len(self.reasons) < self.limit:
             self.reasons.append(reason(*args, **kw))
 
+    def violated_many(self, evidence: Callable[[Any], Evidence], items: Items) -> None:
+        """Count a violation per item; `evidence(item)` is asked for the first that fit."""
+        self.violations += len(items)
+        for item in _first(items, self.limit - len(self.evidence)):
+            self.evidence.append(evidence(item))
+
+    def doubt_many(self, reason: Callable[[Any], str], items: Items) -> None:
+        """Count a doubt per item; `reason(item)` is asked for the first that fit."""
+        self.doubts += len(items)
+        for item in _first(items, self.limit - len(self.reasons)):
+            self.reasons.append(reason(item))
+
     def add(self, other: Findings) -> None:
         """Take over what another check has found."""
         self.violations += other.violations
@@ -46,6 +62,12 @@ class Findings:
         if self.violations:
             return "violated"
         return "inconclusive" if self.doubts else "ok"
+
+
+def _first(items: Items, count: int) -> Sequence[Any]:
+    """The first `count` items; those of an array as plain numbers."""
+    few = items[: max(count, 0)]
+    return few.tolist() if isinstance(few, np.ndarray) else few
 
 
 @dataclass

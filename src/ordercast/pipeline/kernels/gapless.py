@@ -1,132 +1,108 @@
 """total.gapless: whoever delivers b has delivered before it all that others delivered before b.
 
-    inversion   p delivers a before b, q delivers b before a
-    gap         p delivers a before b, q delivers b where it owes a, and never a
-
-For a gap it is enough to know, per pair of observers, how late in L_q anything lies that p
-delivers after a given place: the suffix maximum of q's positions along p's log.
+inversion   p delivers a before b, q delivers b before a
+gap         p delivers a before b, q delivers b where it owes a, and never a
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ordercast.pipeline.kernels.findings import Evidence, Findings
-from ordercast.pipeline.kernels.membership import Span
-from ordercast.pipeline.kernels.precedence import Absence
-from ordercast.pipeline.kernels.run import Run
-from ordercast.pipeline.kernels.total import Edge, opposite_evidence, opposite_pairs
+import numpy as np
+
+from ordercast.pipeline.kernels.absences import Absent
+from ordercast.pipeline.kernels.cycles import Edge
+from ordercast.pipeline.kernels.findings import Evidence, Findings, TwoForms
+from ordercast.pipeline.kernels.gaps import find_gaps
+from ordercast.pipeline.kernels.opposites import Opposites
+from ordercast.pipeline.kernels.run import Bools, Ints, Run
+from ordercast.pipeline.kernels.suspects import delivered_within
+from ordercast.pipeline.kernels.total import count_opposites
 
 
 def check_gapless(
     run: Run,
-    observers: Sequence[int],
-    absences: list[list[Absence]],
-    disordered: Sequence[int],
+    absences: Sequence[Sequence[Absent]],
+    disordered: Opposites,
+    disordered_uniform: Opposites,
     limit: int,
-) -> Findings:
-    """Judge `observers`; `disordered` are the groups whose union of orders has a cycle."""
-    found = Findings(limit)
-    for group in disordered:
-        for first, second in opposite_pairs(run, observers, group):
-            found.violated(opposite_evidence, run, first, second)
-    for q in observers:
-        comparisons: dict[tuple[int, int], _Comparison] = {}
-        for absence in absences[q]:
-            gap = _find_gap(run, observers, q, absence, comparisons)
-            if gap is None:
-                continue
-            if run.logs[q].lost:
-                found.doubt(_lost, run, q, gap)
-            else:
-                found.violated(_gap_evidence, run, q, gap)
+) -> TwoForms:
+    """`absences` by process; `disordered`: who disagrees inside which group, in both forms."""
+    found = TwoForms(
+        count_opposites(run, disordered, limit), count_opposites(run, disordered_uniform, limit)
+    )
+    everyone = np.ones(len(run.processes), np.bool_)
+    for gaps in find_gaps(run, absences):
+        q, blocks = gaps.process, absences[gaps.process]
+        if not run.crashed[q]:
+            _count_gaps(found.plain, gaps.shown_by_correct, _Lacking(run, q, blocks, ~run.crashed))
+        _count_gaps(found.uniform, gaps.shown_by_any, _Lacking(run, q, blocks, everyone))
     return found
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """The messages of one group that both p and q deliver, in p's order."""
-
-    at_p: list[int]
-    at_q: list[int]
-    messages: list[int]
-    latest_at_q: list[int]  # maximum of at_q from each place on
-
-    def first_in(self, after: int, span: Span) -> int | None:
-        """A message that p delivers after its position `after`, and q within `span`."""
-        start = bisect_right(self.at_p, after)
-        if start == len(self.at_p) or self.latest_at_q[start] < span.first:
-            return None
-        for place in range(start, len(self.at_p)):
-            if self.at_q[place] in span:
-                return self.messages[place]
-        return None
+def _count_gaps(found: Findings, messages: Ints, lacking: _Lacking) -> None:
+    if lacking.records_lost:
+        found.doubt_many(lacking.lost, messages)
+    else:
+        found.violated_many(lacking.evidence, messages)
 
 
-def _compare(run: Run, p: int, q: int, group: int) -> _Comparison:
-    there = run.logs[q].where
-    log = run.logs[p]
-    common = [
-        (at, m)
-        for at, m in zip(log.delivered_at, log.deliveries, strict=True)
-        if run.group_of[m] == group and m in there
-    ]
-    at_q = [there[m] for _, m in common]
-    latest, top = [0] * len(at_q), -1
-    for place in range(len(at_q) - 1, -1, -1):
-        top = max(top, at_q[place])
-        latest[place] = top
-    return _Comparison([at for at, _ in common], at_q, [m for _, m in common], latest)
+class _Lacking:
+    """Words for the gaps of one process, as other observers show them."""
 
+    def __init__(self, run: Run, q: int, blocks: Sequence[Absent], observers: Bools) -> None:
+        self._run = run
+        self._q = q
+        self._blocks = blocks
+        self._observers = observers
 
-def _find_gap(
-    run: Run,
-    observers: Sequence[int],
-    q: int,
-    absence: Absence,
-    comparisons: dict[tuple[int, int], _Comparison],
-) -> Edge | None:
-    a, group = absence.message, run.group_of[absence.message]
-    for p in observers:
-        after = run.logs[p].where.get(a)
-        if after is None:
-            continue
-        if (p, group) not in comparisons:
-            comparisons[p, group] = _compare(run, p, q, group)
-        for span in absence.owed:
-            b = comparisons[p, group].first_in(after, span)
-            if b is not None:
-                return Edge(p, a, b)
-    return None
+    @property
+    def records_lost(self) -> bool:
+        return bool(self._run.lost[self._q])
 
+    def lost(self, message: int) -> str:
+        return f"{self._sentence(self._edge(message))}; records of {self._name} are lost"
 
-def _sentence(run: Run, q: int, gap: Edge) -> str:
-    a, b = run.messages[gap.earlier], run.messages[gap.later]
-    return (
-        f"{run.processes[gap.process]} delivers {a} before {b}; {run.processes[q]} delivers {b} "
-        f"and never {a}"
-    )
+    def evidence(self, message: int) -> Evidence:
+        run, q, edge = self._run, self._q, self._edge(message)
+        a, b = edge.earlier, edge.later
+        witness: dict[str, object] = {
+            "process": self._name,
+            "processes": [run.processes[edge.process], self._name],
+            "messages": [run.name(a), run.name(b)],
+            "missing": {"process": self._name, "message": run.name(a)},
+            "events": [
+                *run.send_event(a),
+                *run.send_event(b),
+                *run.delivery_event(edge.process, a),
+                *run.delivery_event(edge.process, b),
+                *run.delivery_event(q, b),
+            ],
+        }
+        return self._sentence(edge), witness
 
+    @property
+    def _name(self) -> str:
+        return self._run.processes[self._q]
 
-def _lost(run: Run, q: int, gap: Edge) -> str:
-    return f"{_sentence(run, q, gap)}; records of {run.processes[q]} are lost"
+    def _sentence(self, edge: Edge) -> str:
+        a, b = self._run.name(edge.earlier), self._run.name(edge.later)
+        shows = self._run.processes[edge.process]
+        return f"{shows} delivers {a} before {b}; {self._name} delivers {b} and never {a}"
 
-
-def _gap_evidence(run: Run, q: int, gap: Edge) -> Evidence:
-    a, b = gap.earlier, gap.later
-    witness: dict[str, object] = {
-        "process": run.processes[q],
-        "processes": [run.processes[gap.process], run.processes[q]],
-        "messages": [run.messages[a], run.messages[b]],
-        "missing": {"process": run.processes[q], "message": run.messages[a]},
-        "events": [
-            *run.send_event(a),
-            *run.send_event(b),
-            *run.delivery_event(gap.process, a),
-            *run.delivery_event(gap.process, b),
-            *run.delivery_event(q, b),
-        ],
-    }
-    return _sentence(run, q, gap), witness
+    def _edge(self, a: int) -> Edge:
+        """The first observer that shows the gap, and the first b after a that does."""
+        run = self._run
+        deliverers = [p for p in run.deliverers(a) if self._observers[p]]
+        for block in self._blocks:
+            if a not in block.messages:
+                continue
+            inside = np.zeros(run.message_count, np.bool_)
+            inside[delivered_within(run, self._q, block)] = True
+            for p in deliverers:
+                log = run.delivered[run.deliveries(p)]
+                after = log[int(np.flatnonzero(log == a)[0]) + 1 :]
+                later = np.flatnonzero(inside[after])
+                if len(later):
+                    return Edge(p, a, int(after[later[0]]))
+        raise AssertionError("a gap that nobody shows")

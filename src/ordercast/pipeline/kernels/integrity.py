@@ -2,154 +2,190 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ordercast.pipeline.kernels.causality import Causality
 from ordercast.pipeline.kernels.findings import Evidence, Findings
+from ordercast.pipeline.kernels.knots import Knots, Step
 from ordercast.pipeline.kernels.membership import Membership
-from ordercast.pipeline.kernels.run import CRASH, END, NONE, Run
+from ordercast.pipeline.kernels.run import CRASH, END, NONE, Bools, Ints, Run
 from ordercast.trace.schema import KINDS
 
 
 def wellformed(run: Run, causality: Causality, limit: int) -> Findings:
-    """Unique indexes, nothing after crash or end, one send per message, no causal cycle."""
+    """Unique indexes, nothing after crash or end, one send per message, no causal cycle.
+
+    Of `causality` it asks only whether there is a cycle.
+    """
     found = Findings(limit)
-    for p in range(len(run.logs)):
-        _check_indexes(run, p, found)
-        _check_last_event(run, p, found)
-    for m, p, position in run.repeated_sends:
-        found.violated(_sent_twice, run, m, p, position)
+    found.violated_many(partial(_same_index, run), _same_indexes(run))
+    found.violated_many(partial(_after_the_last, run), _stops_before_the_last(run))
+    found.violated_many(partial(_sent_twice, run), run.repeated_sends)
     if causality.cyclic:
-        found.violated(_cycle, run, causality)
+        found.violated_many(partial(_cycle, run), Knots(run).rounds())
     return found
 
 
-def _check_indexes(run: Run, p: int, found: Findings) -> None:
-    log = run.logs[p]
-    for position in np.flatnonzero(np.diff(log.indexes) == 0).tolist():
-        found.violated(_same_index, log.name, int(log.indexes[position]))
+def _same_indexes(run: Run) -> Ints:
+    """The rows whose index is that of the row before, in the same log."""
+    rows = np.flatnonzero(run.index[1:] == run.index[:-1]) + 1
+    return rows[~np.isin(rows, run.start)]
 
 
-def _same_index(process: str, index: int) -> Evidence:
+def _same_index(run: Run, row: int) -> Evidence:
+    process, index = run.processes[run.process_of(row)], int(run.index[row])
     return (
         f"{process} has two events with index {index}",
         {"process": process, "index": index},
     )
 
 
-def _check_last_event(run: Run, p: int, found: Findings) -> None:
-    log = run.logs[p]
-    stops = np.flatnonzero((log.kinds == CRASH) | (log.kinds == END))
-    if len(stops) and stops[0] + 1 < len(log.kinds):
-        found.violated(_after_the_last, run, p, int(stops[0]))
+def _stops_before_the_last(run: Run) -> Ints:
+    """The rows of the first crash or end of each log that has something after it."""
+    stops = np.flatnonzero((run.kind == CRASH) | (run.kind == END))
+    process = np.searchsorted(run.start, stops, side="right") - 1
+    process, first = np.unique(process, return_index=True)
+    return stops[first][stops[first] + 1 < run.start[process + 1]]
 
 
-def _after_the_last(run: Run, p: int, stop: int) -> Evidence:
-    log = run.logs[p]
-    kind, next_kind = KINDS[log.kinds[stop]], KINDS[log.kinds[stop + 1]]
-    events = [run.event(p, stop, kind, NONE), run.event(p, stop + 1, next_kind, NONE)]
+def _after_the_last(run: Run, stop: int) -> Evidence:
+    process = run.processes[run.process_of(stop)]
+    kind, next_kind = KINDS[run.kind[stop]], KINDS[run.kind[stop + 1]]
     return (
-        f"{log.name} has a {next_kind} after its {kind}",
-        {"process": log.name, "events": events},
+        f"{process} has a {next_kind} after its {kind}",
+        {"process": process, "events": [run.event(stop), run.event(stop + 1)]},
     )
 
 
-def _sent_twice(run: Run, m: int, p: int, position: int) -> Evidence:
-    name = run.messages[m]
-    events = [*run.send_event(m), run.event(p, position, "send", m)]
-    return f"{name} is sent more than once", {"messages": [name], "events": events}
+def _sent_twice(run: Run, row: int) -> Evidence:
+    m = int(run.message[row])
+    events = [*run.send_event(m), run.event(row)]
+    return (
+        f"{run.name(m)} is sent more than once",
+        {"messages": [run.name(m)], "events": events},
+    )
 
 
-def _cycle(run: Run, causality: Causality) -> Evidence:
-    """A delivery that happened before its own send lies on every cycle."""
-    for q, log in enumerate(run.logs):
-        for m, at in zip(log.deliveries, log.delivered_at, strict=True):
-            if _delivered_before_sent(run, causality, q, m, at):
-                return (
-                    f"happened-before has a cycle: {log.name} delivers {run.messages[m]} before "
-                    "the send of it can have happened",
-                    _witness(run, q, m),
-                )
-    raise AssertionError("a cycle leads through a delivery that happened before its send")
-
-
-def _delivered_before_sent(run: Run, causality: Causality, q: int, m: int, at: int) -> bool:
-    if run.sender[m] == NONE:
-        return False
-    next_send = bisect_left(run.logs[q].sent_at, at) + 1
-    return causality.reaches(q, next_send, m)
-
-
-def _witness(run: Run, q: int, m: int) -> dict[str, object]:
-    return {
-        "process": run.processes[q],
-        "messages": [run.messages[m]],
-        "events": [*run.send_event(m), *run.delivery_event(q, m)],
+def _cycle(run: Run, steps: list[Step]) -> Evidence:
+    told = "; ".join(
+        f"{run.processes[s.process]} delivers {run.name(s.delivers)} before it sends "
+        f"{run.name(s.sends)}"
+        for s in steps
+    )
+    events = [
+        event
+        for s in steps
+        for event in (*run.delivery_event(s.process, s.delivers), *run.send_event(s.sends))
+    ]
+    witness: dict[str, object] = {
+        "processes": [run.processes[s.process] for s in steps],
+        "messages": [run.name(s.delivers) for s in steps],
+        "round": [
+            {
+                "process": run.processes[s.process],
+                "delivers": run.name(s.delivers),
+                "sends": run.name(s.sends),
+            }
+            for s in steps
+        ],
+        "events": events,
     }
+    return f"happened-before has a cycle: {told}", witness
 
 
 def no_duplication(run: Run, limit: int) -> Findings:
     """No process delivers a message twice."""
     found = Findings(limit)
-    for q, log in enumerate(run.logs):
-        for m, position in log.repeats:
-            found.violated(_repeat, run, q, m, position)
+    found.violated_many(partial(_repeat, run), run.repeats)
     return found
 
 
-def _repeat(run: Run, q: int, m: int, position: int) -> Evidence:
+def _repeat(run: Run, row: int) -> Evidence:
+    q, m = run.process_of(row), int(run.message[row])
     witness = _witness(run, q, m)
-    witness["events"] = [
-        *run.send_event(m), *run.delivery_event(q, m), run.event(q, position, "deliver", m),
-    ]  # fmt: skip
-    return f"{run.processes[q]} delivers {run.messages[m]} more than once", witness
+    witness["events"] = [*run.send_event(m), *run.delivery_event(q, m), run.event(row)]
+    return f"{run.processes[q]} delivers {run.name(m)} more than once", witness
 
 
 def no_creation(run: Run, causality: Causality, limit: int) -> Findings:
-    """What is delivered was sent, to that group, and not after its delivery."""
+    """What is delivered was sent, to that group, and not after its delivery.
+
+    Of `causality` it asks only whether there is a cycle: without one, nothing is delivered before
+    it is sent.
+    """
     found = Findings(limit)
-    by_name = {name: p for p, name in enumerate(run.processes)}
-    all_complete = all(log.complete for log in run.logs)
-    for q, log in enumerate(run.logs):
-        for place, m in enumerate(log.deliveries):
-            if run.sender[m] == NONE:
-                sender = log.named_sender[place]
-                p = None if sender is None else by_name.get(sender)
-                known = all_complete if sender is None else p is not None and run.logs[p].complete
-                _unsent(run, q, m, sender, known, found)
-            elif log.delivered_in[place] != run.group_of[m]:
-                told = run.groups[log.delivered_in[place]]
-                found.violated(_other_group, run, q, m, told)
-            elif _delivered_before_sent(run, causality, q, m, log.delivered_at[place]):
-                found.violated(_too_early, run, q, m)
+    if (run.sender == NONE).any():
+        unsent = _places(run, lambda here: run.sender[run.delivered[here]] == NONE)
+        proved = _surely_unsent(run, unsent)
+        found.violated_many(partial(_unsent, run), unsent[proved])
+        found.doubt_many(partial(_perhaps_unsent, run), unsent[~proved])
+    elsewhere = _in_another_group(run)
+    found.violated_many(partial(_other_group, run), elsewhere)
+    if causality.cyclic:
+        early = Knots(run).too_early
+        found.violated_many(partial(_too_early, run), early[~np.isin(early, elsewhere)])
     return found
 
 
-def _unsent(run: Run, q: int, m: int, sender: str | None, known: bool, found: Findings) -> None:
-    what = f"{run.processes[q]} delivers {run.messages[m]}, which {sender or 'nobody'}"
-    if known:
-        has = "has sent" if sender is None else "has not sent"
-        found.violated(lambda: (f"{what} {has}", _witness(run, q, m)))
-    elif sender is None:
-        found.doubt(lambda: f"{what} is known to have sent; some logs are incomplete")
-    else:
-        found.doubt(lambda: f"{what} is not known to have sent; its log is incomplete or absent")
+def _places(run: Run, chosen: Callable[[slice], Bools]) -> Ints:
+    """Places in the columns by delivery, chosen process by process."""
+    parts = [np.empty(0, np.int64)]
+    for q in range(len(run.processes)):
+        here = run.deliveries(q)
+        parts.append(np.flatnonzero(chosen(here)) + here.start)
+    return np.concatenate(parts)
 
 
-def _other_group(run: Run, q: int, m: int, told: str) -> Evidence:
-    sent = run.groups[run.group_of[m]]
+def _surely_unsent(run: Run, places: Ints) -> Bools:
+    """Is the log of the named sender complete; where nobody is named, is every log?"""
+    complete = dict(zip(run.processes, run.complete.tolist(), strict=True))
+    proof = [*(complete.get(name, False) for name in run.names), bool(run.complete.all())]
+    named = run.named_sender[run.delivered_row[places]]  # NONE: the last of them
+    return np.asarray(np.array(proof, np.bool_)[named])
+
+
+def _in_another_group(run: Run) -> Ints:
+    """The deliveries in a group to which the message was not sent."""
+    if len(run.groups) < 2:
+        return np.empty(0, np.int64)
+    places = _places(
+        run, lambda here: run.group[run.delivered_row[here]] != run.group_of[run.delivered[here]]
+    )
+    return np.asarray(places[run.sender[run.delivered[places]] != NONE])
+
+
+def _unsent(run: Run, place: int) -> Evidence:
+    q, m = _observed(run, place)
+    sender = _named_sender(run, place)
+    who = "nobody has sent" if sender is None else f"{sender} has not sent"
+    return f"{run.processes[q]} delivers {run.name(m)}, which {who}", _witness(run, q, m)
+
+
+def _perhaps_unsent(run: Run, place: int) -> str:
+    q, m = _observed(run, place)
+    sender = _named_sender(run, place)
+    what = f"{run.processes[q]} delivers {run.name(m)}, which {sender or 'nobody'}"
+    if sender is None:
+        return f"{what} is known to have sent; some logs are incomplete"
+    return f"{what} is not known to have sent; its log is incomplete or absent"
+
+
+def _other_group(run: Run, place: int) -> Evidence:
+    q, m = _observed(run, place)
+    sent, told = run.groups[run.group_of[m]], run.groups[run.group[run.delivered_row[place]]]
     return (
-        f"{run.processes[q]} delivers {run.messages[m]} in group {told}, it was sent to {sent}",
+        f"{run.processes[q]} delivers {run.name(m)} in group {told}, it was sent to {sent}",
         {**_witness(run, q, m), "groups": [sent, told]},
     )
 
 
-def _too_early(run: Run, q: int, m: int) -> Evidence:
+def _too_early(run: Run, place: int) -> Evidence:
+    q, m = _observed(run, place)
     return (
-        f"{run.processes[q]} delivers {run.messages[m]} before {run.processes[run.sender[m]]} "
-        "sends it",
+        f"{run.processes[q]} delivers {run.name(m)} before {run.processes[run.sender[m]]} sends it",
         _witness(run, q, m),
     )
 
@@ -157,16 +193,36 @@ def _too_early(run: Run, q: int, m: int) -> Evidence:
 def membership(run: Run, members: Membership, limit: int) -> Findings:
     """A process delivers only while it is a member."""
     found = Findings(limit)
-    for q, log in enumerate(run.logs):
-        for m, at in zip(log.deliveries, log.delivered_at, strict=True):
-            if members.span_at(q, run.group_of[m], at) is None:
-                found.violated(_outside, run, q, m)
+    for q in range(len(run.processes)):
+        here = run.deliveries(q)
+        groups = run.group_of[run.delivered[here]]
+        outside = np.flatnonzero(~members.inside(q, run.delivered_row[here], groups))
+        found.violated_many(partial(_outside, run), outside + here.start)
     return found
 
 
-def _outside(run: Run, q: int, m: int) -> Evidence:
+def _outside(run: Run, place: int) -> Evidence:
+    q, m = _observed(run, place)
     return (
-        f"{run.processes[q]} delivers {run.messages[m]} while it is no member of "
+        f"{run.processes[q]} delivers {run.name(m)} while it is no member of "
         f"{run.groups[run.group_of[m]]}",
         _witness(run, q, m),
     )
+
+
+def _observed(run: Run, place: int) -> tuple[int, int]:
+    """Who delivers what."""
+    return run.process_of(int(run.delivered_row[place])), int(run.delivered[place])
+
+
+def _named_sender(run: Run, place: int) -> str | None:
+    name = int(run.named_sender[run.delivered_row[place]])
+    return None if name == NONE else run.names[name]
+
+
+def _witness(run: Run, q: int, m: int) -> dict[str, object]:
+    return {
+        "process": run.processes[q],
+        "messages": [run.name(m)],
+        "events": [*run.send_event(m), *run.delivery_event(q, m)],
+    }

@@ -1,239 +1,199 @@
-"""One run as dense integers: a log per process, ordered by `index`.
+"""One run as arrays of dense integers.
 
-Processes, groups and messages become numbers. A position is a place in a process's log, counted
-from 0. The order of rows in the input means nothing.
+    rows        all events, sorted by process and then by index; a row is a place in these columns
+    messages    numbered as they are first met; columns over messages say who sent them and where
+    deliveries  the first delivery of each message by each process, in the order of rows
+
+Rows of process p are start[p] .. start[p + 1] - 1, its deliveries likewise by delivery_start.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from ordercast.pipeline.kernels.ids import NONE, Ids
+from ordercast.pipeline.kernels.scratch import Scratch
 from ordercast.trace.schema import KINDS
 
-Ints = npt.NDArray[np.int64]
-NONE = -1  # no message, no group, not sent
+__all__ = ["NONE", "Declaration", "Run", "Turn"]
+
+Ints = npt.NDArray[Any]  # int32 unless a comment says otherwise
+Bools = npt.NDArray[np.bool_]
 
 SEND, DELIVER, VIEW, JOIN, LEAVE, CRASH, END, LOST, GROUP = range(9)
 assert KINDS[:9] == (
     "send", "deliver", "view", "join", "leave", "crash", "end", "lost", "group",
 )  # fmt: skip
 
-KERNEL_COLUMNS = ("process", "index", "kind", "message", "group", "sender", "view", "members")
+KERNEL_COLUMNS = (
+    "process", "index", "kind", "message", "group", "sender", "view", "members",
+    "order", "protocol", "scope",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A `view`, `join` or `leave`: an event that may change who is a member."""
 
-    position: int
+    row: int
     kind: int
     group: int
     view: int = 0
     members: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Log:
-    """What one process did, or the part of it that was recorded."""
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A `group` row: who is in the group, and what it is promised."""
 
-    name: str
-    indexes: Ints  # index of the event at each position
-    kinds: Ints
-    crashed: bool = False
-    ended: bool = False  # nothing more would have been delivered
-    lost: bool = False  # records are missing somewhere
-    sends: list[int] = field(default_factory=list)  # messages first sent here, in order
-    sent_at: list[int] = field(default_factory=list)
-    deliveries: list[int] = field(default_factory=list)  # messages, first delivery of each
-    delivered_at: list[int] = field(default_factory=list)
-    delivered_in: list[int] = field(default_factory=list)  # the group named by the row
-    named_sender: list[str | None] = field(default_factory=list)
-    repeats: list[tuple[int, int]] = field(default_factory=list)  # (message, position)
-    where: dict[int, int] = field(default_factory=dict)  # message -> position of first delivery
-    turns: list[Turn] = field(default_factory=list)
-
-    @property
-    def cut(self) -> bool:
-        return not (self.crashed or self.ended)
-
-    @property
-    def complete(self) -> bool:
-        return self.ended and not self.crashed and not self.lost
+    group: int
+    members: tuple[str, ...]
+    order: str | None
+    protocol: str | None
+    scope: str | None
 
 
 @dataclass
 class Run:
     """All logs of one run, and where each message was sent."""
 
-    processes: list[str]
+    processes: list[str]  # sorted; declared members without a row too
     groups: list[str]
-    messages: list[str]
+    ids: Ids  # the names of the messages
     kinds: frozenset[str]  # the kinds that occur anywhere
-    logs: list[Log]
-    declared: dict[int, set[str]]  # group -> union of its declarations
-    sender: list[int]  # message -> process of its send, or NONE
-    sent_at: list[int]  # message -> position of its send
-    number: list[int]  # message -> which send of its sender it is, from 1
-    group_of: list[int]  # message -> its group; NONE: neither sent nor delivered
-    repeated_sends: list[tuple[int, int, int]]  # (message, process, position)
+    declarations: list[Declaration]
+    scratch: Scratch
 
-    def event(self, process: int, position: int, kind: str, message: int) -> dict[str, object]:
+    # By row.
+    start: Ints  # process -> its first row; one entry more
+    index: Ints  # int64, as recorded
+    kind: Ints  # int8
+    message: Ints  # NONE: the event has none
+    group: Ints
+    named_sender: Ints  # place in `names`, NONE: not named
+    names: list[str]
+
+    # By process.
+    crashed: Bools
+    ended: Bools  # nothing more would have been delivered
+    lost: Bools  # records are missing somewhere
+    turns: list[list[Turn]]
+
+    # By message.
+    sender: Ints  # process of its first send, NONE: no send is recorded
+    sent_row: Ints
+    number: Ints  # which send of its sender it is, from 1
+    group_of: Ints  # NONE: neither sent nor delivered
+
+    # By delivery.
+    delivery_start: Ints  # process -> its first delivery; one entry more
+    delivered: Ints  # the message
+    delivered_row: Ints
+
+    repeated_sends: Ints = field(default_factory=lambda: np.empty(0, np.int32))  # rows
+    repeats: Ints = field(default_factory=lambda: np.empty(0, np.int32))  # rows
+
+    # Sizes.
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def message_count(self) -> int:
+        return len(self.sender)
+
+    @cached_property
+    def declared(self) -> dict[int, set[str]]:
+        """Per declared group the union of its declarations."""
+        found: dict[int, set[str]] = {}
+        for one in self.declarations:
+            found.setdefault(one.group, set()).update(one.members)
+        return found
+
+    # A process.
+
+    def rows(self, process: int) -> slice:
+        return slice(int(self.start[process]), int(self.start[process + 1]))
+
+    def deliveries(self, process: int) -> slice:
+        """Its part of the columns by delivery."""
+        return slice(int(self.delivery_start[process]), int(self.delivery_start[process + 1]))
+
+    def process_of(self, row: int) -> int:
+        return int(np.searchsorted(self.start, row, side="right")) - 1
+
+    @cached_property
+    def complete(self) -> Bools:
+        return self.ended & ~self.crashed & ~self.lost
+
+    # Messages by group.
+
+    @cached_property
+    def _by_group(self) -> tuple[Ints, Ints]:
+        order = np.argsort(self.group_of, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(self.group_of[order], np.arange(len(self.groups) + 1))
+        return order, bounds
+
+    def messages_of(self, group: int) -> Ints:
+        """The messages of a group, ascending."""
+        order, bounds = self._by_group
+        return order[bounds[group] : bounds[group + 1]]
+
+    def deliveries_by_group(self, process: int) -> list[tuple[int, Ints]]:
+        """Per group of which the process delivers something: places in the columns by delivery."""
+        here = self.deliveries(process)
+        groups = self.group_of[self.delivered[here]]
+        if not len(groups):
+            return []
+        if (groups == groups[0]).all():
+            return [(int(groups[0]), np.arange(here.start, here.stop, dtype=np.int32))]
+        order = np.argsort(groups, kind="stable")
+        bounds = np.flatnonzero(np.diff(groups[order])) + 1
+        return [
+            (int(groups[part[0]]), (part + here.start).astype(np.int32))
+            for part in np.split(order, bounds)
+        ]
+
+    # For witnesses: slow, and asked for the first few of each property only.
+
+    def where(self, process: int, message: int) -> int | None:
+        """The row of the first delivery of `message` at `process`."""
+        here = self.deliveries(process)
+        found = np.flatnonzero(self.delivered[here] == message)
+        return int(self.delivered_row[here][found[0]]) if len(found) else None
+
+    def deliverers(self, message: int) -> list[int]:
+        """The processes that deliver `message`, ascending."""
+        places = np.flatnonzero(self.delivered == message)
+        found = np.searchsorted(self.delivery_start, places, side="right") - 1
+        return [int(p) for p in found]
+
+    def name(self, message: int) -> str:
+        return self.ids.name(int(message))
+
+    def event(self, row: int, kind: str | None = None) -> dict[str, object]:
         """An event as part of a witness."""
-        log = self.logs[process]
-        row: dict[str, object] = {
-            "process": log.name,
-            "index": int(log.indexes[position]),
-            "kind": kind,
+        message = int(self.message[row])
+        found: dict[str, object] = {
+            "process": self.processes[self.process_of(row)],
+            "index": int(self.index[row]),
+            "kind": kind or KINDS[self.kind[row]],
         }
         if message != NONE:
-            row["message"] = self.messages[message]
-            row["group"] = self.groups[self.group_of[message]]
-        return row
+            found["message"] = self.name(message)
+            found["group"] = self.groups[self.group_of[message]]
+        return found
 
     def send_event(self, message: int) -> list[dict[str, object]]:
         """The send of `message` for a witness, if it was recorded."""
-        if self.sender[message] == NONE:
-            return []
-        return [self.event(self.sender[message], self.sent_at[message], "send", message)]
+        return [] if self.sender[message] == NONE else [self.event(int(self.sent_row[message]))]
 
     def delivery_event(self, process: int, message: int) -> list[dict[str, object]]:
         """The first delivery of `message` at `process` for a witness, if there is one."""
-        position = self.logs[process].where.get(message)
-        return [] if position is None else [self.event(process, position, "deliver", message)]
-
-
-def build_run(table: pa.Table, *, quiescent: bool = False) -> Run:
-    """The run whose rows are `table` (columns `KERNEL_COLUMNS`)."""
-    is_declaration = pc.equal(table["kind"], "group")
-    declarations = table.filter(is_declaration).select(["group", "members"]).to_pylist()
-    rows = table.filter(pc.invert(is_declaration)).combine_chunks()
-    groups = _Names(table["group"])
-    messages = _Names(rows["message"])
-    declared = _declared(declarations, groups)
-    names = sorted({*rows["process"].unique().to_pylist(), *set().union(*declared.values())})
-    run = Run(
-        processes=names,
-        groups=groups.names,
-        messages=messages.names,
-        kinds=frozenset(table["kind"].unique().to_pylist()),
-        logs=[],
-        declared=declared,
-        sender=[NONE] * len(messages.names),
-        sent_at=[NONE] * len(messages.names),
-        number=[0] * len(messages.names),
-        group_of=[NONE] * len(messages.names),
-        repeated_sends=[],
-    )
-    _fill_logs(run, rows, groups, messages, quiescent)
-    _place_unsent(run)
-    return run
-
-
-class _Names:
-    """The distinct values of a column, numbered."""
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        self.names: list[str] = [n for n in column.unique().to_pylist() if n is not None]
-        self.number = {name: k for k, name in enumerate(self.names)}
-        self._values = pa.array(self.names, pa.string())
-
-    def codes(self, column: pa.ChunkedArray) -> Ints:
-        return _codes(column, self._values)
-
-
-def _codes(column: pa.ChunkedArray, values: pa.Array) -> Ints:
-    found = pc.index_in(column, values).fill_null(NONE)
-    return np.asarray(found.to_numpy(), dtype=np.int64)
-
-
-def _declared(rows: list[dict[str, object]], groups: _Names) -> dict[int, set[str]]:
-    declared: dict[int, set[str]] = {}
-    for row in rows:
-        members = row["members"] or ()
-        assert isinstance(members, list | tuple)
-        declared.setdefault(groups.number[str(row["group"])], set()).update(map(str, members))
-    return declared
-
-
-def _fill_logs(run: Run, rows: pa.Table, groups: _Names, messages: _Names, quiescent: bool) -> None:
-    process = _codes(rows["process"], pa.array(run.processes, pa.string()))
-    index = np.asarray(rows["index"].to_numpy(), dtype=np.int64)
-    order = np.lexsort((index, process))
-    kinds = _codes(rows["kind"], pa.array(KINDS))[order]
-    message = messages.codes(rows["message"])[order]
-    group = groups.codes(rows["group"])[order]
-    bounds = np.searchsorted(process[order], np.arange(len(run.processes) + 1))
-    for p, name in enumerate(run.processes):
-        here = slice(bounds[p], bounds[p + 1])
-        log = Log(name, index[order[here]], kinds[here])
-        present = set(np.unique(log.kinds).tolist())
-        log.crashed, log.lost = CRASH in present, LOST in present
-        log.ended = END in present or (quiescent and not log.crashed)
-        run.logs.append(log)
-        _fill_sends(run, p, message[here], group[here])
-        _fill_deliveries(log, message[here], group[here], rows["sender"], order[here])
-        _fill_turns(log, group[here], rows, order[here])
-
-
-def _fill_sends(run: Run, p: int, message: Ints, group: Ints) -> None:
-    log = run.logs[p]
-    for position in np.flatnonzero(log.kinds == SEND).tolist():
-        m = int(message[position])
-        if run.sender[m] != NONE:
-            run.repeated_sends.append((m, p, position))
-            continue
-        log.sends.append(m)
-        log.sent_at.append(position)
-        run.sender[m], run.sent_at[m], run.number[m] = p, position, len(log.sends)
-        run.group_of[m] = int(group[position])
-
-
-def _fill_deliveries(
-    log: Log, message: Ints, group: Ints, senders: pa.ChunkedArray, rows: Ints
-) -> None:
-    positions = np.flatnonzero(log.kinds == DELIVER)
-    if not len(positions):
-        return
-    named = senders.take(pa.array(rows[positions])).to_pylist()
-    where = log.where
-    for position, m, g, sender in zip(
-        positions.tolist(), message[positions].tolist(), group[positions].tolist(), named,
-        strict=True,
-    ):  # fmt: skip
-        if m in where:
-            log.repeats.append((m, position))
-            continue
-        where[m] = position
-        log.deliveries.append(m)
-        log.delivered_at.append(position)
-        log.delivered_in.append(g)
-        log.named_sender.append(sender)
-
-
-def _fill_turns(log: Log, group: Ints, rows: pa.Table, places: Ints) -> None:
-    for position in np.flatnonzero((log.kinds >= VIEW) & (log.kinds <= LEAVE)).tolist():
-        kind, g = int(log.kinds[position]), int(group[position])
-        if kind != VIEW:
-            log.turns.append(Turn(position, kind, g))
-            continue
-        row = int(places[position])
-        members = tuple(rows["members"][row].as_py())
-        log.turns.append(Turn(position, kind, g, rows["view"][row].as_py(), members))
-
-
-def _place_unsent(run: Run) -> None:
-    """A message without a send record belongs to the lowest group named by a first delivery."""
-    unsent: dict[int, int] = {}
-    for log in run.logs:
-        for m, g in zip(log.deliveries, log.delivered_in, strict=True):
-            if run.sender[m] == NONE:
-                best = unsent.setdefault(m, g)
-                if run.groups[g] < run.groups[best]:
-                    unsent[m] = g
-    for m, g in unsent.items():
-        run.group_of[m] = g
+        row = self.where(process, message)
+        return [] if row is None else [self.event(row)]
