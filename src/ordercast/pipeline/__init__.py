@@ -1,24 +1,27 @@
-"""PySpark: read traces of any system, judge every promise of message order, report.
+"""PySpark: read traces of any system, judge every promise of message order, measure, report.
 
-Every stage is a plain function from DataFrame to DataFrame on a session that the caller owns:
+Every stage is a plain function from DataFrame to DataFrame on a session that the caller owns, on
+this machine, on a cluster, or of Spark Connect:
 
     events = read_traces(spark, ["logs/"])
     verdicts = verify(events)
     violations(verdicts).show(truncate=False)
+    measure(events, per=["run"]).show()
 
 `verdict.judge_paths` does all of it for the command line.
 """
 
-from ordercast.pipeline.measure import facts, groups, latencies
+from ordercast.pipeline.measure import deliveries, facts, groups, measure
 from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.verify import verify, violations
 
 __all__ = [
+    "deliveries",
     "facts",
     "groups",
-    "latencies",
     "local_session",
+    "measure",
     "read_traces",
     "verify",
     "violations",

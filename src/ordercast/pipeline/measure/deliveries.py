@@ -1,0 +1,90 @@
+"""The stages that bring the rows of a message together: matched deliveries, and what is folded.
+
+Spark sends all rows of a message to one task, which matches and folds them as Arrow tables. So a
+run of any size is shared among tasks, and a small one costs a single shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ordercast.pipeline.columns import canonical
+from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
+from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
+
+_KINDS = ("send", "deliver", "receive", "hold")
+
+Batches = Iterable[pa.RecordBatch]
+Work = Callable[[pa.Table], pa.Table]
+
+
+def deliveries(events: DataFrame) -> DataFrame:
+    """One row per run, message and process: its first delivery there, beside its send.
+
+    run, message, group, sender, process   group and sender of the send, else of the delivery
+    index         of the delivery, in the log of `process`
+    view          of `process` at the delivery: as its row says, else its last `view` row before
+    sent, delivered, latency   nanoseconds; null where a row has no time or there is no send
+    held          nanoseconds from the arrival of somebody else's message to its delivery; null
+                  where no `receive` or `hold` row tells when it came
+    size          body bytes, as the send says, else the delivery
+    overhead      header bytes, as the delivery says
+    has_send      whether there is a send
+    repeats       deliveries of the same message by the same process after the first
+    """
+    events = canonical(events)
+    return _by_message(in_views(events, current_views(events)), match, DELIVERY_SCHEMA)
+
+
+def folded(events: DataFrame) -> DataFrame:
+    """Bars of histograms and counts, by run, group, process and view: several rows for each."""
+    return _by_message(events, fold, FOLDED_SCHEMA)
+
+
+def _by_message(events: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+    rows = events.where(sf.col("kind").isin(*_KINDS) & sf.col("message").isNotNull())
+    together = rows.select(*ROW_SCHEMA.names).repartition("run", "message")
+    return together.mapInArrow(partial(_whole_task, work=work), from_arrow_schema(schema))
+
+
+def _whole_task(batches: Batches, *, work: Work) -> Iterator[pa.RecordBatch]:
+    """A message may be spread over the batches of a task, so all of them are one table."""
+    own = list(batches)
+    if own:
+        rows = pa.Table.from_batches(own).cast(ROW_SCHEMA)
+        yield from work(rows).to_batches(max_chunksize=100_000)
+
+
+def current_views(events: DataFrame) -> DataFrame:
+    """One row per stay of a process in a view of a group: its log between `after` and `until`.
+
+    They are few, so they may be sent to every task.
+    """
+    log = Window.partitionBy("run", "process", "group").orderBy("index")
+    stays = events.where("kind in ('view', 'leave')").select(
+        "run", "process", "group", "kind",
+        sf.col("view").alias("current"),
+        sf.col("index").alias("after"),
+        sf.lead("index").over(log).alias("until"),
+    )  # fmt: skip
+    return stays.where("kind = 'view'").drop("kind")
+
+
+def in_views(rows: DataFrame, stays: DataFrame) -> DataFrame:
+    """The rows with the view in which their process was, where their own column says nothing."""
+    row, stay = rows.alias("row"), sf.broadcast(stays).alias("stay")
+    there = [
+        sf.col(f"row.{name}") == sf.col(f"stay.{name}") for name in ("run", "process", "group")
+    ]
+    later = sf.col("row.index") > sf.col("stay.after")
+    before = sf.col("stay.until").isNull() | (sf.col("row.index") < sf.col("stay.until"))
+    others = [f"row.{name}" for name in rows.columns if name != "view"]
+    return row.join(stay, [*there, later, before], "left").select(
+        *others, sf.coalesce("row.view", "stay.current").alias("view")
+    )
