@@ -91,8 +91,8 @@ def declare(run: RunState, limits: Limits, name: str, members: list[str]) -> Non
     """A `group` row: its members are members from the start, unless their logs say otherwise."""
     g = run.group(name)
     first = not g.declared
-    new = set(members) - g.declared
-    g.declared |= new
+    new = {member for member in set(members) - g.declared if not _has_events(run, member, g)}
+    g.declared |= set(members)
     for member in members:
         run.process(member)
     if not g.declared:
@@ -110,6 +110,12 @@ def declare(run: RunState, limits: Limits, name: str, members: list[str]) -> Non
             _was_a_member(run, limits, q, stay)
         elif first and q.name not in g.declared:
             _never_a_member(run, limits, q, g, stay)
+
+
+def _has_events(run: RunState, name: str, g: Group) -> bool:
+    """Does its own log say when it was a member?"""
+    stay = run.process(name).stays.get(g.number)
+    return stay is not None and bool(stay.style)
 
 
 def _names(run: RunState, finding: Finding, g: Group) -> bool:

@@ -1,0 +1,98 @@
+"""The streaming query: folder -> packed rows -> one judge per run -> journal.
+
+Spark keeps the memory of each judge, as bytes, in its state store, by batch: a batch that is done
+again after a crash starts from the same memory, reads the same rows and has the same time, so it
+finds the same. Notices go to the journal, where a repeated batch replaces itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.state import GroupStateTimeout
+
+from ordercast.pipeline.streaming.bench import Bench
+from ordercast.pipeline.streaming.journal import Journal, RunStatus
+from ordercast.pipeline.streaming.live import Limits, Notice
+from ordercast.pipeline.streaming.sources.spark_source import MOST_ROWS, NAME, register, unpack
+
+KEPT_BATCHES = "10"  # of Spark's own logs and of the states of the judges
+_OUT = "run string, notices binary, status binary"
+_STATE = "memory binary"
+
+
+class WatchOptions(msgspec.Struct, frozen=True):
+    """How to judge."""
+
+    stable_ms: int = 5_000
+    tick_ms: int = 1_000
+    expected: tuple[str, ...] = ()  # properties; none: what each run declares
+    most_rows: int = MOST_ROWS
+    limits: Limits = Limits()
+
+
+def start_watch(
+    spark: SparkSession, folder: Path, checkpoint: Path, options: WatchOptions
+) -> StreamingQuery:
+    """Watch `folder` until the query is stopped; what is found is in `Journal(checkpoint)`."""
+    register(spark)
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", KEPT_BATCHES)
+    rows = (
+        spark.readStream.format(NAME)
+        .option("path", str(folder.absolute()))
+        .option("most_rows", options.most_rows)
+        .load()
+    )
+    journal = Journal(checkpoint)
+    return (
+        judged(rows, options)
+        .writeStream.outputMode("update")
+        .foreachBatch(partial(_record, journal))
+        .option("checkpointLocation", str((checkpoint / "spark").absolute()))
+        .trigger(processingTime=f"{options.tick_ms} milliseconds")
+        .start()
+    )
+
+
+def judged(rows: DataFrame, options: WatchOptions) -> DataFrame:
+    """Per batch and run with something new, or whose time has come: notices and status."""
+    return rows.groupBy("run").applyInPandasWithState(
+        partial(_judge, options), _OUT, _STATE, "update", GroupStateTimeout.ProcessingTimeTimeout
+    )
+
+
+def _judge(
+    options: WatchOptions, key: tuple[str], frames: Iterable[pd.DataFrame], state: Any
+) -> Iterator[pd.DataFrame]:
+    memory = bytes(state.get[0]) if state.exists else None
+    bench = Bench(memory, expected=options.expected, stable_ms=options.stable_ms,
+                  limits=options.limits)  # fmt: skip
+    rows = [] if state.hasTimedOut else [
+        event for frame in frames for packed in frame["packed"] for event in unpack(packed)
+    ]  # fmt: skip
+    notices = bench.feed(rows, state.getCurrentProcessingTimeMs())
+    state.update((bench.encode(),))
+    state.setTimeoutDuration(options.tick_ms)
+    status = msgspec.json.encode(bench.status(key[0]))
+    yield pd.DataFrame(
+        {"run": [key[0]], "notices": [msgspec.json.encode(notices)], "status": [status]}
+    )
+
+
+def _record(journal: Journal, batch: DataFrame, number: int) -> None:
+    rows = sorted(batch.collect(), key=lambda row: row["run"])
+    notices = [
+        (row["run"], notice)
+        for row in rows
+        for notice in msgspec.json.decode(row["notices"], type=list[Notice])
+    ]
+    journal.write(
+        number, notices, [msgspec.json.decode(row["status"], type=RunStatus) for row in rows]
+    )

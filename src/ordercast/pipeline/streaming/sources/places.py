@@ -1,0 +1,146 @@
+"""Where in a growing folder the reader is, and what lies between two places.
+
+    "run=a/p%231-"       "12:340"    a recorded log: segment 12, its first 340 rows
+    "logs/alice.jsonl"   "18211"     a file that may grow: its first 18211 bytes
+    "logs/bob.csv"       "=9310"     a file that must be complete: all of it, when it had that size
+
+A segment is the same rows whether it is sealed or not. JSONL files may grow; the last line counts
+once it ends. CSV and Parquet files are read as a whole, once nobody has written to them for
+`SETTLED_SECONDS`: put them there by renaming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow.parquet as pq
+
+from ordercast.errors import TraceError
+from ordercast.trace.expand import segment_events
+from ordercast.trace.layout import SEALED_SUFFIX, SEGMENT_SUFFIX, segment_number
+from ordercast.trace.segments import read_segment
+
+SETTLED_SECONDS = 2.0
+GROWING = (".jsonl", ".ndjson")
+WHOLE = (".csv", ".parquet")
+TO_THE_END = 2**62  # a segment that was left behind is complete: all its rows
+JSONL_BYTES_PER_ROW = 64  # a low guess, to turn a limit of rows into one of bytes
+
+Place = dict[str, str]
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """Rows or bytes `start` to `stop` of one file; `whole`: all of a file of `stop` bytes."""
+
+    file: str  # below the folder; of a segment, its name before sealing
+    start: int
+    stop: int
+    whole: bool = False
+
+
+def advance(folder: Path, start: Place, *, now: float, most_rows: int) -> Place:
+    """The place after about `most_rows` more rows, shared evenly among logs that have some."""
+    place = dict(start)
+    logs, files = _listing(folder)
+    share = max(1, most_rows // max(1, len(logs) + len(files)))
+    for log, numbers in logs.items():
+        place[log] = _advance_log(folder, log, numbers, place.get(log, "0:0"), share)
+    for file in files:
+        name = str(file.relative_to(folder))
+        if file.suffix in GROWING:
+            place[name] = str(_advance_lines(file, int(place.get(name, "0")), share))
+        elif name not in place and now - file.stat().st_mtime >= SETTLED_SECONDS:
+            place[name] = f"={file.stat().st_size}"
+    return {name: value for name, value in place.items() if value not in ("0", "0:0")}
+
+
+def slices_between(start: Place, end: Place) -> Iterator[Slice]:
+    """What was added, log by log in order; each log is one stretch of neighbouring slices."""
+    for name, stop in end.items():
+        was = start.get(name)
+        if stop == was:
+            continue
+        if ":" in stop:
+            yield from _log_slices(name, was or "0:0", stop)
+        elif stop.startswith("="):
+            yield Slice(name, 0, int(stop[1:]), whole=True)
+        else:
+            yield Slice(name, int(was or "0"), int(stop))
+
+
+def _listing(folder: Path) -> tuple[dict[str, list[int]], list[Path]]:
+    """The numbers of the segments of each log, and all other trace files."""
+    logs: dict[str, set[int]] = {}
+    files = []
+    for file in sorted(folder.rglob("*")):
+        if any(part.startswith((".", "_")) for part in file.relative_to(folder).parts):
+            continue
+        found = segment_number(file)
+        if found is not None:
+            log = str(file.relative_to(folder).with_name(found[0])) + "-"
+            logs.setdefault(log, set()).add(found[1])
+        elif file.suffix in (*GROWING, *WHOLE) and file.is_file():
+            files.append(file)
+    return {log: sorted(numbers) for log, numbers in logs.items()}, files
+
+
+def _advance_log(folder: Path, log: str, numbers: list[int], at: str, share: int) -> str:
+    segment, rows = map(int, at.split(":"))
+    segment = segment or 1
+    while share > 0:
+        if segment not in numbers:
+            if segment < max(numbers):
+                path = folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}"
+                raise TraceError(path, None, None, "this segment of the log is missing")
+            break
+        there = _segment_rows(folder, log, segment)
+        taken = min(there - rows, share)
+        rows, share = rows + taken, share - taken
+        if rows < there or segment + 1 not in numbers:
+            break
+        segment, rows = segment + 1, 0
+    return f"{segment}:{rows}" if segment > 1 or rows else "0:0"
+
+
+def _segment_rows(folder: Path, log: str, segment: int) -> int:
+    sealed = folder / f"{log}{segment:05d}{SEALED_SUFFIX}"
+    try:
+        return len(segment_events(read_segment(folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}")))
+    except FileNotFoundError:
+        with pq.ParquetFile(sealed) as file:
+            return int(file.metadata.num_rows)
+
+
+def _advance_lines(file: Path, at: int, share: int) -> int:
+    """The end of the last complete line, not much further than the limit."""
+    if file.stat().st_size < at:
+        raise TraceError(file, None, None, f"it became shorter than the {at} bytes already read")
+    with file.open("rb") as lines:
+        lines.seek(at)
+        text = lines.read(max(share * JSONL_BYTES_PER_ROW, 1))
+        if b"\n" not in text:
+            text += lines.readline()
+    return at + text.rfind(b"\n") + 1
+
+
+def _log_slices(log: str, start: str, stop: str) -> Iterator[Slice]:
+    segment, rows = map(int, start.split(":"))
+    segment = segment or 1
+    last, upto = map(int, stop.split(":"))
+    for number in range(segment, last + 1):
+        begin = rows if number == segment else 0
+        end = upto if number == last else TO_THE_END
+        if begin < end:
+            yield Slice(f"{log}{number:05d}{SEGMENT_SUFFIX}", begin, end)
+
+
+def by_log(slices: Iterable[Slice]) -> list[list[Slice]]:
+    """What one task reads: the slices of one log, or of one file."""
+    logs: dict[str, list[Slice]] = {}
+    for one in slices:
+        found = segment_number(Path(one.file))
+        name = one.file if found is None else str(Path(one.file).with_name(found[0]))
+        logs.setdefault(name, []).append(one)
+    return list(logs.values())

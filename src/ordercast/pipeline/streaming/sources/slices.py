@@ -1,0 +1,74 @@
+"""Read one slice: exactly the same events every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.streaming.sources.places import TO_THE_END, Slice
+from ordercast.trace.layout import SEGMENT_SUFFIX, run_of_folder, sealed_path
+from ordercast.trace.parquet import parquet_table
+from ordercast.trace.rows import Row
+from ordercast.trace.schema import Event
+from ordercast.trace.segments import read_segment
+from ordercast.trace.tables import segment_table, table_events
+from ordercast.trace.text import csv_events
+
+
+def read_slice(folder: Path, part: Slice) -> list[Event]:
+    """The events of the slice, as recorded: notes of crashes are not settled."""
+    file = folder / part.file
+    if part.file.endswith(SEGMENT_SUFFIX):
+        return _segment_rows(file, part)
+    if part.whole:
+        return _whole_file(file, part.stop)
+    return _lines(file, part)
+
+
+def _segment_rows(file: Path, part: Slice) -> list[Event]:
+    try:
+        table = segment_table(read_segment(file))
+    except FileNotFoundError:  # sealed: the same rows under another name
+        table = parquet_table(sealed_path(file))
+    if part.stop != TO_THE_END and len(table) < part.stop:
+        reason = f"it has {len(table)} rows, and {part.stop} were there before"
+        raise TraceError(file, None, None, reason)
+    return table_events(table.slice(part.start, part.stop - part.start))
+
+
+def _whole_file(file: Path, size: int) -> list[Event]:
+    if file.stat().st_size != size:
+        reason = "it changed after it was read; only .jsonl files may grow"
+        raise TraceError(file, None, None, reason)
+    return csv_events(file) if file.suffix == ".csv" else table_events(parquet_table(file))
+
+
+def _lines(file: Path, part: Slice) -> list[Event]:
+    run = run_of_folder(file.parent)
+    with file.open("rb") as lines:
+        lines.seek(part.start)
+        text = lines.read(part.stop - part.start)
+    events = []
+    for number, line in enumerate(text.split(b"\n")):
+        if line.strip():
+            events.append(_event(file, part.start, number, line, run))
+    return events
+
+
+def _event(file: Path, start: int, number: int, line: bytes, run: str) -> Event:
+    try:
+        values = msgspec.json.decode(line, type=dict[str, object])
+        return Row(values, file, number).event(run)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as reason:
+        place = _lines_before(file, start) + number + 1
+        raise TraceError(file, place, None, f"bad JSON: {reason}") from reason
+    except TraceError as fault:
+        place = _lines_before(file, start) + number + 1
+        raise TraceError(file, place, fault.column, fault.reason) from fault
+
+
+def _lines_before(file: Path, start: int) -> int:
+    with file.open("rb") as lines:
+        return lines.read(start).count(b"\n")
