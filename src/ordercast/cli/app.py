@@ -17,6 +17,7 @@ from ordercast.cli.protocols import protocols
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
 from ordercast.cli.verify import verify
+from ordercast.cli.watch import watch
 from ordercast.cli.why import why
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (demo, chat, simulate, explore, verify, protocols, status, why):
+for command in (demo, chat, simulate, explore, verify, watch, protocols, status, why):
     app.command()(command)
 
 
