@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ import ordercast
 from bench import holdback, live, simulator, waiting
 
 console = Console()
+
+
+def _late(module: str) -> Any:
+    """A part that needs Spark, imported when it runs: elsewhere it would count as memory."""
+    return import_module(f"bench.{module}")
+
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "simulator": simulator.run,
@@ -38,6 +45,11 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "recording": lambda: asyncio.run(live.recording(size=100, count=600_000)),
     "latency": lambda: asyncio.run(live.latency(per_second=200, count=2000)),
     "memory": lambda: asyncio.run(live.memory(messages=10_000_000)),
+    "pipeline, 10 processes": lambda: _late("pipeline").full_size(processes=10),
+    "pipeline, 100 processes": lambda: _late("pipeline").full_size(processes=100),
+    "pipeline, scaling": lambda: _late("pipeline").scaling(),
+    "pipeline, 100 M": lambda: _late("pipeline").hundred_million(),
+    "oracle": lambda: _late("oracle").run(),
 }
 
 
