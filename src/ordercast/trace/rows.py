@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -141,10 +142,15 @@ def iso_nanoseconds(text: str) -> int:
     try:
         if match is None:
             raise ValueError("expected nanoseconds or an ISO timestamp")
-        moment = datetime.fromisoformat(match[1] + (match[3] or "Z"))
+        seconds = _seconds(match[1] + (match[3] or "Z"))
     except ValueError as reason:
         raise ValueError(f"{text!r}: {reason}") from reason
-    return int(moment.timestamp()) * 10**9 + int((match[2] or "").ljust(9, "0"))
+    return seconds * 10**9 + int((match[2] or "").ljust(9, "0"))
+
+
+@lru_cache(maxsize=4096)  # a log has many rows in one second
+def _seconds(stamp: str) -> int:
+    return int(datetime.fromisoformat(stamp).timestamp())
 
 
 def require_columns(columns: Collection[str], file: Path, line: int | None) -> None:

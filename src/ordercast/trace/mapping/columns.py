@@ -15,6 +15,7 @@ from typing import Any, cast
 from ordercast.trace.mapping.keys import COLUMN_KEYS, UNITS
 from ordercast.trace.mapping.section import Section
 from ordercast.trace.mapping.spec import (
+    OWN_PROCESS,
     Column,
     Constant,
     Field,
@@ -26,6 +27,7 @@ from ordercast.trace.mapping.spec import (
 
 _ORIGINS = ("field", "value", "file", "by")
 _ONLY_OF = {"by": "index", "unit": "time", "split": "members"}
+_BEFORE_PROCESS = ("[columns] process", "[columns] kind", "[where]", "[unless]")
 _HOLE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -71,6 +73,8 @@ def parse_field(table: Section, key: str, text: str) -> Field:
     paths = tuple(path.strip() for path in text.split("|"))
     if not all(paths):
         raise table.wrong(f"{key!r} {text!r} lacks the name of a field")
+    if OWN_PROCESS in paths and table.place in _BEFORE_PROCESS:
+        raise table.wrong(f"cannot have {OWN_PROCESS!r}, which is not known yet there")
     return Field(paths)
 
 

@@ -1,8 +1,4 @@
-"""From a record to a value: dotted paths, alternatives, templates, constants, file names.
-
-A path is first looked for as it stands, then piece by piece, so that `resource.service.name` finds
-the attribute "service.name" of the resource. A number in a path is a place in a list.
-"""
+"""From a batch of rows to values: fields, alternatives, templates, constants, file names."""
 
 from __future__ import annotations
 
@@ -12,82 +8,57 @@ from pathlib import Path
 from typing import Any
 
 from ordercast.errors import TraceError
+from ordercast.trace.mapping.batch import Batch
 from ordercast.trace.mapping.spec import Constant, Field, FileName, Origin, Template
 
-Record = dict[str, Any]
 
-
-def origin_values(origin: Origin, records: Sequence[Record], file: Path) -> list[Any]:
-    """One value per record, None where the record has none."""
+def origin_values(origin: Origin, batch: Batch, file: Path) -> list[Any]:
+    """One value per row, None where the row has none."""
     match origin:
         case Field(paths=paths):
-            return field_values(paths, records)
+            return field_values(paths, batch)
         case Template():
-            return _template_values(origin, records)
+            return _template_values(origin, batch)
         case Constant(value=value):
-            return [value] * len(records)
+            return [value] * len(batch)
         case FileName(pattern=pattern):
-            return [_in_file_name(pattern, file)] * len(records)
+            return [_in_file_name(pattern, file)] * len(batch)
         case _:
             raise AssertionError(origin)
 
 
-def field_values(paths: Sequence[str], records: Sequence[Record]) -> list[Any]:
-    """The first of these paths that each record has; an empty text is as good as none."""
-    values = _path_values(paths[0], records)
+def field_values(paths: Sequence[str], batch: Batch) -> list[Any]:
+    """The first of these paths that each row has; an empty text is as good as none."""
+    values = batch.values(paths[0])
     for path in paths[1:]:
-        others = _path_values(path, records)
         values = [
-            other if value is None or value == "" else value
-            for value, other in zip(values, others, strict=True)
+            other if is_absent(value) else value
+            for value, other in zip(values, batch.values(path), strict=True)
         ]
     return values
 
 
-def _path_values(path: str, records: Sequence[Record]) -> list[Any]:
-    if "." not in path:
-        return [record.get(path) for record in records]
-    return [lookup(record, path) for record in records]
+def is_absent(value: Any) -> bool:
+    return value is None or value == ""
 
 
-def lookup(value: Any, path: str) -> Any:
-    """What stands at `path` inside `value`, None if nothing does."""
-    if isinstance(value, list):
-        place, _, rest = path.partition(".")
-        if not place.isdecimal() or int(place) >= len(value):
-            return None
-        return lookup(value[int(place)], rest) if rest else value[int(place)]
-    if not isinstance(value, dict):
-        return None
-    if path in value:
-        return value[path]
-    dot = path.find(".")
-    while dot >= 0:
-        inner = value.get(path[:dot])
-        found = None if inner is None else lookup(inner, path[dot + 1 :])
-        if found is not None:
-            return found
-        dot = path.find(".", dot + 1)
-    return None
+def written(value: Any) -> str:
+    """A value as one writes it in a mapping file: true and false as TOML and JSON have them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _template_values(template: Template, records: Sequence[Record]) -> list[str | None]:
+def _template_values(template: Template, batch: Batch) -> list[str | None]:
     """The filled template; None where one of its fields is missing."""
-    columns = [field_values(field.paths, records) for field in template.fields]
+    columns = [field_values(field.paths, batch) for field in template.fields]
     first, rest = template.texts[0], template.texts[1:]
     filled: list[str | None] = []
     for values in zip(*columns, strict=True):
-        if any(value is None or value == "" for value in values):
+        if any(map(is_absent, values)):
             filled.append(None)
         else:
-            pieces = (f"{plain(value)}{text}" for value, text in zip(values, rest, strict=True))
+            pieces = (written(value) + text for value, text in zip(values, rest, strict=True))
             filled.append(first + "".join(pieces))
     return filled
-
-
-def plain(value: Any) -> Any:
-    """A value as it is written in a mapping file: true and false as JSON has them."""
-    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _in_file_name(pattern: str, file: Path) -> str:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError
-from ordercast.trace.mapping.fields import Record
 
 
 def parquet_names(file: Path) -> list[str]:
@@ -24,12 +23,13 @@ def parquet_names(file: Path) -> list[str]:
         raise TraceError(file, None, None, f"not readable as Parquet: {reason}") from reason
 
 
-def parquet_records(file: Path, names: list[str], batch_rows: int) -> Iterator[list[Record]]:
-    """The rows of these columns."""
+def parquet_columns(
+    file: Path, names: list[str], batch_rows: int
+) -> Iterator[tuple[dict[str, list[Any]], int]]:
+    """These columns, some rows at a time, and how many rows."""
     with pq.ParquetFile(file) as parquet:
         for batch in parquet.iter_batches(batch_rows, columns=names):
-            columns = [_values(batch.column(name)) for name in names]
-            yield [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+            yield {name: _values(batch.column(name)) for name in names}, batch.num_rows
 
 
 def _values(column: Any) -> list[Any]:

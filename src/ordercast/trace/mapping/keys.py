@@ -41,7 +41,8 @@ SOURCE_KEYS = {
 }
 COLUMN_KEYS = {
     "field": "their field; `a.b` looks into `a`, `links.0.id` into a list, `x \\| y` takes `x`, or "
-    "`y` where there is no `x`; with braces it is a template such as `{sender}/{seq}`",
+    "`y` where there is no `x`; `@process` is what our `process` has in this row; with braces "
+    "it is a template such as `{sender}/{seq}`",
     "value": "a constant",
     "file": "a regular expression with one group that is searched in the name of the file",
     "by": "of `index` only: `line` or `time`",

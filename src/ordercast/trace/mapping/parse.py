@@ -21,6 +21,7 @@ from ordercast.trace.mapping.section import Section, said_nearest
 from ordercast.trace.mapping.spec import (
     ANY,
     IGNORE,
+    OWN_PROCESS,
     Column,
     Constant,
     Filter,
@@ -93,7 +94,7 @@ def _source(table: Section) -> Source:
     _check_columns(table, columns, kinds)
     return Source(
         format=form,
-        files=table.names("files") or FILES[form],
+        files=_files(table) or FILES[form],
         columns=columns,
         kinds=kinds,
         filters=(*_filters(table, "where", keep=True), *_filters(table, "unless", keep=False)),
@@ -104,6 +105,12 @@ def _source(table: Section) -> Source:
         pattern=_pattern(table, columns) if form == "text" else "",
         unmatched=cast(Any, table.choice("unmatched", ("refuse", "ignore"), "refuse")),
     )
+
+
+def _files(table: Section) -> tuple[str, ...]:
+    if isinstance(table.values.get("files"), str):
+        return (table.text("files"),)
+    return table.names("files")
 
 
 def _columns(table: Section) -> tuple[Column, ...]:
@@ -199,7 +206,7 @@ def _pattern(table: Section, columns: tuple[Column, ...]) -> str:
     if not names:
         raise table.wrong("'pattern' has no named group; write (?P<name>...) around each field")
     for field in (field for column in columns for field in column.fields):
-        if not set(field.paths) & set(names):
+        if not set(field.paths) & {*names, OWN_PROCESS}:
             hint = said_nearest(field.paths[0], names)
             raise table.wrong(f"'pattern' has no group {field.label!r}{hint}")
     return pattern

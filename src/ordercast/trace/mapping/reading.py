@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ordercast.trace.mapping.apply import Columns, Place, map_file
+from ordercast.trace.mapping.apply import Events, Place, map_file
 from ordercast.trace.mapping.files import mapped_files, source_of
 from ordercast.trace.mapping.spec import LogMapping
 from ordercast.trace.mapping.survey import (
@@ -30,8 +30,7 @@ def mapped_events(
 ) -> list[Event]:
     """The events of these files, then what the mapping adds."""
     found, added = _read(mapped_files(paths, mapping), mapping, note)
-    rows = (row for part in found for row in zip(*(part[name] for name in COLUMNS), strict=True))
-    return [*(Event(*row) for row in rows), *added]
+    return [*(event for part in found for event in _events(part)), *added]
 
 
 def mapped_table(files: Sequence[Path], mapping: LogMapping, note: Note = log_note) -> Table:
@@ -41,6 +40,12 @@ def mapped_table(files: Sequence[Path], mapping: LogMapping, note: Note = log_no
 
     found, added = _read(files, mapping, note)
     return joined([*(column_table(columns) for columns in found), event_table(added)])
+
+
+def _events(columns: Events) -> Iterable[Event]:
+    absent = [None] * len(columns["kind"])
+    rows = zip(*(columns.get(name, absent) for name in COLUMNS), strict=True)
+    return (Event(*row) for row in rows)
 
 
 def places(files: Sequence[Path], mapping: LogMapping) -> list[Place]:
@@ -69,7 +74,7 @@ def concluded(
 
 def _read(
     files: Sequence[Path], mapping: LogMapping, note: Note
-) -> tuple[list[Columns], list[Event]]:
+) -> tuple[list[Events], list[Event]]:
     read = [map_file(place, mapping.sources[place.source]) for place in places(files, mapping)]
     added = concluded(files, [survey for _, survey in read], mapping, note)
     return [columns for columns, _ in read], added

@@ -1,10 +1,10 @@
-"""From a file to batches of records, whatever its format. A record is a dict of their fields."""
+"""From a file to batches of rows, whatever its format."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,28 +12,25 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.trace.mapping.fields import Record
+from ordercast.trace.mapping.batch import Batch, Columns, Record, Records
 from ordercast.trace.mapping.otlp import spans
 from ordercast.trace.mapping.section import said_nearest
-from ordercast.trace.mapping.spec import Source
+from ordercast.trace.mapping.spec import OWN_PROCESS, Source
 
-BATCH_ROWS = 20_000  # records that are in memory as dicts at one time
+BATCH_ROWS = 20_000  # rows that are in memory with all their fields at one time
 _BOM = b"\xef\xbb\xbf"
 
 
-class Batch(msgspec.Struct):
-    """Some records in the order of the file."""
-
-    records: list[Record]
-    lines: list[int]  # where each stands, from 1
-    unmatched: int = 0  # lines of text that the pattern does not know, and that may be ignored
+Part = tuple[Batch, int]  # rows, and how many lines between them were no rows
 
 
-def batches(file: Path, source: Source) -> Iterator[Batch]:
-    """All records of `file`. Raises `TraceError` for what cannot be read."""
-    read = _READERS[source.format]
+def parts_of(file: Path, source: Source) -> Iterator[Part]:
+    """All rows of `file`. Raises `TraceError` for what cannot be read."""
     try:
-        yield from read(file, source)
+        if source.format == "text":
+            yield from _text(file, source)
+        else:
+            yield from ((batch, 0) for batch in _READERS[source.format](file, source))
     except UnicodeDecodeError as reason:
         text = f"not text in {source.encoding}: byte {reason.object[reason.start]:#04x}"
         raise TraceError(file, None, None, f"{text}; see the key 'encoding'") from reason
@@ -44,7 +41,7 @@ def _jsonl(file: Path, source: Source) -> Iterator[Batch]:
         yield _objects(file, first, lines)
 
 
-def _objects(file: Path, first: int, lines: list[bytes]) -> Batch:
+def _objects(file: Path, first: int, lines: list[bytes]) -> Records:
     """One object per line; blank lines are skipped."""
     decode = msgspec.json.Decoder(Record).decode
     numbered = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
@@ -52,7 +49,7 @@ def _objects(file: Path, first: int, lines: list[bytes]) -> Batch:
         records = [decode(line) for _, line in numbered]
     except (msgspec.DecodeError, UnicodeDecodeError):
         records = [_object(file, number, line) for number, line in numbered]  # says which
-    return Batch(records, [number for number, _ in numbered])
+    return Records(records, [number for number, _ in numbered])
 
 
 def _object(file: Path, number: int, line: bytes) -> Record:
@@ -79,36 +76,39 @@ def _json(file: Path, source: Source) -> Iterator[Batch]:
     for number, value in enumerate(values, start=1):
         if not isinstance(value, dict):
             raise TraceError(file, number, None, f"must be an object, not {value!r}"[:100])
-    yield Batch(values, list(range(1, len(values) + 1)))
+    yield Records(values, range(1, len(values) + 1))
 
 
 def _otlp(file: Path, source: Source) -> Iterator[Batch]:
     for first, lines in _line_batches(file, source):
         exports = _objects(file, first, lines)
-        batch = Batch([], [])
+        records: list[Record] = []
+        numbers: list[int] = []
         for export, number in zip(exports.records, exports.lines, strict=True):
             found = spans(export, file, number)
-            batch.records += found
-            batch.lines += [number] * len(found)
-        yield batch
+            records += found
+            numbers += [number] * len(found)
+        yield Records(records, numbers)
 
 
-def _text(file: Path, source: Source) -> Iterator[Batch]:
+def _text(file: Path, source: Source) -> Iterator[Part]:
     match = re.compile(source.pattern).search
     for first, lines in _line_batches(file, source):
-        batch = Batch([], [])
+        records: list[Record] = []
+        numbers: list[int] = []
+        unmatched = 0
         for number, line in enumerate(lines, start=first):
             text = line.decode("utf-8").rstrip("\r\n")
             found = match(text)
             if found is not None:
-                batch.records.append(found.groupdict())
-                batch.lines.append(number)
+                records.append(found.groupdict())
+                numbers.append(number)
             elif text.strip() and source.unmatched == "refuse":
                 reason = f"the line does not match the pattern: {text[:80]!r}"
                 raise TraceError(file, number, None, f"{reason}; see the key 'unmatched'")
             elif text.strip():
-                batch.unmatched += 1
-        yield batch
+                unmatched += 1
+        yield Records(records, numbers), unmatched
 
 
 def _csv(file: Path, source: Source) -> Iterator[Batch]:
@@ -118,21 +118,35 @@ def _csv(file: Path, source: Source) -> Iterator[Batch]:
         try:
             header = list(source.header) or next(reader, [])
             _check_header(header, file, source)
-            rows = _csv_rows(reader, header, file)
-            while chunk := list(islice(rows, BATCH_ROWS)):
-                yield Batch([record for record, _ in chunk], [line for _, line in chunk])
+            yield from _csv_batches(reader, header, file)
         except csv.Error as reason:
             raise TraceError(file, max(1, reader.line_num), None, f"bad CSV: {reason}") from reason
 
 
-def _csv_rows(reader: Any, header: list[str], file: Path) -> Iterator[tuple[Record, int]]:
-    width = len(header)
-    for cells in reader:
-        if len(cells) == width:
-            yield dict(zip(header, cells, strict=True)), reader.line_num
-        elif cells:
-            reason = f"{len(cells)} cells where the header has {width}"
-            raise TraceError(file, reader.line_num, None, reason)
+def _csv_batches(reader: Any, header: list[str], file: Path) -> Iterator[Batch]:
+    line = reader.line_num
+    while rows := list(islice(reader, BATCH_ROWS)):
+        lines: Sequence[int] = range(line + 1, reader.line_num + 1)
+        if len(lines) != len(rows) or [] in rows:
+            rows, lines = _placed(rows, line)
+        for cells, number in zip(rows, lines, strict=True):
+            if len(cells) != len(header):
+                reason = f"{len(cells)} cells where the header has {len(header)}"
+                raise TraceError(file, number, None, reason)
+        columns = zip(*rows, strict=True)
+        yield Columns(dict(zip(header, columns, strict=True)) if rows else {}, lines)
+        line = reader.line_num
+
+
+def _placed(rows: list[list[str]], line: int) -> tuple[list[list[str]], list[int]]:
+    """Where there are blank lines, or line breaks in cells: the rows, and the last line of each."""
+    kept, lines = [], []
+    for cells in rows:
+        line += 1 + sum(cell.count("\n") for cell in cells)
+        if cells:
+            kept.append(cells)
+            lines.append(line)
+    return kept, lines
 
 
 def _check_header(header: list[str], file: Path, source: Source) -> None:
@@ -146,8 +160,9 @@ def _check_header(header: list[str], file: Path, source: Source) -> None:
 
 def _check_names(names: list[str], file: Path, source: Source, line: int | None) -> None:
     """Refuse a file that has none of the columns that a field may be."""
+    known = {*names, OWN_PROCESS}
     for field in source.fields:
-        if not any(path in names or path.partition(".")[0] in names for path in field.paths):
+        if not any(path in known or path.partition(".")[0] in known for path in field.paths):
             if len(names) == 1 and source.format == "csv":
                 hint = f"; the header is {names[0][:60]!r}: is 'delimiter' right?"
             else:
@@ -156,16 +171,16 @@ def _check_names(names: list[str], file: Path, source: Source, line: int | None)
 
 
 def _parquet(file: Path, source: Source) -> Iterator[Batch]:
-    from ordercast.trace.mapping.foreign_parquet import parquet_names, parquet_records
+    from ordercast.trace.mapping.foreign_parquet import parquet_columns, parquet_names
 
     present = parquet_names(file)
     _check_names(present, file, source, None)
     wanted = {path for field in source.fields for path in field.paths}
     wanted |= {path.partition(".")[0] for path in wanted}
     done = 0
-    for records in parquet_records(file, [n for n in present if n in wanted], BATCH_ROWS):
-        yield Batch(records, list(range(done + 1, done + len(records) + 1)))
-        done += len(records)
+    for columns, count in parquet_columns(file, [n for n in present if n in wanted], BATCH_ROWS):
+        yield Columns(columns, range(done + 1, done + count + 1))
+        done += count
 
 
 def _line_batches(file: Path, source: Source) -> Iterator[tuple[int, list[bytes]]]:
@@ -191,7 +206,6 @@ _READERS: dict[str, Callable[[Path, Source], Iterator[Batch]]] = {
     "jsonl": _jsonl,
     "json": _json,
     "csv": _csv,
-    "text": _text,
     "otlp": _otlp,
     "parquet": _parquet,
 }

@@ -66,14 +66,11 @@ class Section:
         return value
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts, or one text."""
-        value = self.values.get(key, ())
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list | tuple) or not all(
-            isinstance(name, str) and name for name in found
-        ):
+        """A list of texts; () if there is none."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
             raise self.wrong(f"{key!r} must be a list of texts, not {value!r}")
-        return tuple(found)
+        return tuple(value)
 
     def tables(self, key: str) -> list[object]:
         """The tables that were written as [[key]]."""

@@ -9,6 +9,7 @@ import msgspec
 Format = Literal["jsonl", "json", "csv", "text", "otlp", "parquet"]
 IGNORE = "ignore"  # the kind of rows that are left out, and counted
 ANY = "*"  # in [kinds]: every other word
+OWN_PROCESS = "@process"  # as a field: what the row has in our column `process`
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -100,6 +101,10 @@ class Source(msgspec.Struct, frozen=True):
     def row_order(self) -> Literal["line", "time"] | None:
         index = self.column("index")
         return index.origin.by if index and isinstance(index.origin, RowOrder) else None
+
+    @property
+    def uses_own_process(self) -> bool:
+        return any(OWN_PROCESS in field.paths for field in self.fields)
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -65,8 +65,9 @@ def _check_fields(source: Source, own: list[tuple[Path, Survey]]) -> None:
         if read and label not in seen:
             file, survey = read[0]
             hint = said_nearest(label.partition("|")[0], survey.present)
-            reason = f"no row has this field{hint} Say optional = true if that is right"
-            raise TraceError(file, None, label, reason)
+            raise TraceError(
+                file, None, label, f"no row has this field (optional = true allows that){hint}"
+            )
 
 
 def _check_one_file_each(
