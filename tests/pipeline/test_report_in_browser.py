@@ -159,7 +159,9 @@ def test_a_violated_run_shows_its_sentence_and_its_diagram(browser: Browser, pag
     sentences = browser.ask(
         "[...document.querySelectorAll('.card .sentence')].map(one => one.innerText)"
     )
-    assert "no single order fits: p delivers a before b; q delivers b before a." in sentences
+    assert any(
+        "p delivers a before b" in one and "q delivers b before a" in one for one in sentences
+    )
     seen = browser.ask(
         "[...document.querySelectorAll('.card svg.diagram')].filter(one => one.checkVisibility())"
         ".map(one => one.getBoundingClientRect().width * one.getBoundingClientRect().height)"

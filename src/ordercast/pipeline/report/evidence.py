@@ -1,15 +1,13 @@
 """The violations of a run: a card for each piece of evidence.
 
-A card has one sentence, the diagram of the events involved, and the witness as data. What the
-witness knows beyond events is written out: the chain between two messages, the cycle with the
-process that holds each edge, the difference between two sets.
+A card has one sentence, the diagram of the events involved, what else the witness knows, and the
+witness as data.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ordercast.pipeline.outcome import Table
 from ordercast.pipeline.report.diagram import draw
@@ -17,14 +15,12 @@ from ordercast.pipeline.report.layout import Layout
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, scrolling
 from ordercast.pipeline.report.names import LONGEST, Names, shortened
 from ordercast.pipeline.report.scene import Scene, scene
+from ordercast.pipeline.report.written_out import Witness, written_out
 from ordercast.trace.schema import Violation
 
 MOST_CARDS = 3  # per property; all violations are counted
-MOST_LISTED = 40  # messages or members in a row
 WIDEST_HALF = 440  # a drawing up to here fits beside another
 LONGEST_SENTENCE = 400  # characters; the rest unfolds
-
-Witness = Mapping[str, Any]
 
 
 def cards(violations: Sequence[Violation], own: Table) -> Markup:
@@ -74,15 +70,13 @@ def _card(same: Sequence[Violation]) -> Markup:
     wide = len(sentence) > LONGEST_SENTENCE or (
         found is not None and Layout(found, names).right > WIDEST_HALF
     )
-    tags = [element("code", one.property, class_="tag") for one in same]
+    tags = [element("code", tag, class_="tag") for tag in _tags([one.property for one in same])]
     return element(
         "article",
         _sentence(sentence),
         element("p", *[piece for tag in tags for piece in (tag, " ")], class_="tags"),
         _drawing(found, witness, names, sentence),
-        _chain(witness, names),
-        _cycle(witness, names),
-        _difference(witness, names),
+        written_out(witness, names),
         _in_full(names),
         element(
             "details",
@@ -91,6 +85,17 @@ def _card(same: Sequence[Violation]) -> Markup:
         ),
         class_="card wide" if wide else "card",
     )
+
+
+def _tags(properties: Sequence[str]) -> list[str]:
+    """The properties that are broken; a plain form and its uniform one in one tag."""
+    plain = {name: f"{name}.uniform" in properties for name in properties}
+    both = {f"{name}.uniform" for name in properties}
+    return [
+        f"{name} (and uniform)" if also else name
+        for name, also in plain.items()
+        if name not in both
+    ]
 
 
 def _mentioned(witness: Witness) -> list[str]:
@@ -117,72 +122,6 @@ def _drawing(found: Scene | None, witness: Witness, names: Names, sentence: str)
         return element("p", f"Not drawn: {number:,} events.", class_="soft") if number else Markup()
     label = f"Space-time diagram: {shortened(sentence, LONGEST_SENTENCE)}"
     return scrolling(draw(found, names, label=label), label="Space-time diagram")
-
-
-def _chain(witness: Witness, names: Names) -> Markup:
-    """How the earlier message came to be known to the sender of the later one."""
-    chain: Sequence[str] = witness.get("chain") or ()
-    if len(chain) < 3:
-        return Markup()
-    steps = [(message, "before") for message in chain[:-1]]
-    return _steps("Sent one after the other: ", steps, chain[-1], names)
-
-
-def _cycle(witness: Witness, names: Names) -> Markup:
-    """The messages in a ring; each arrow says who delivered them in that order."""
-    cycle: Sequence[Witness] = witness.get("cycle") or ()
-    if not cycle:
-        return Markup()
-    steps = [(step["before"], names.label(step["process"])) for step in cycle]
-    words = "Each arrow names who delivers in that order: "
-    return _steps(words, steps, cycle[0]["before"], names)
-
-
-def _steps(words: str, steps: Sequence[tuple[str, str]], last: str, names: Names) -> Markup:
-    parts: list[str] = []
-    for message, arrow in steps[:MOST_LISTED]:
-        parts += [_chip(names.label(message)), element("span", f"— {arrow} →", class_="step"), " "]
-    if len(steps) > MOST_LISTED:
-        parts.append(f"… {len(steps) - MOST_LISTED} more … ")
-    return element("p", words, *parts, _chip(names.label(last)), class_="steps")
-
-
-def _chip(text: str, class_: str = "chip") -> Markup:
-    return element("code", text, class_=class_)
-
-
-def _difference(witness: Witness, names: Names) -> Markup:
-    """Two sets side by side: what was delivered between two views, or two lists of members."""
-    rows = [
-        element("dt", f"only {names.label(process)}")
-        + element("dd", _chips(messages, set(), names))
-        for process, messages in (witness.get("only") or {}).items()
-    ]
-    lists: Sequence[Sequence[str]] = witness.get("lists") or ()
-    for number, members in enumerate(lists, start=1):
-        told = element("dt", f"list {number}")
-        rows.append(told + element("dd", _chips(members, _in_place(members, lists), names)))
-    return element("dl", *map(Markup, rows), class_="difference") if rows else Markup()
-
-
-def _in_place(members: Sequence[str], lists: Sequence[Sequence[str]]) -> set[str]:
-    """The members that other lists have too; in the same place, if only the order differs."""
-    others = [other for other in lists if other is not members]
-    if all(set(other) == set(members) for other in others):
-        return {a for other in others for a, b in zip(members, other, strict=True) if a == b}
-    return {name for other in others for name in other}
-
-
-def _chips(items: Sequence[str], elsewhere: set[str], names: Names) -> Markup:
-    """In a row; marked are those that are not `elsewhere`."""
-    if not items:
-        return element("span", "nothing", class_="soft")
-    chips = [
-        _chip(names.label(item), "chip" if item in elsewhere else "chip odd")
-        for item in items[:MOST_LISTED]
-    ]
-    more = f"… and {len(items) - MOST_LISTED} more" if len(items) > MOST_LISTED else ""
-    return joined(*[piece for chip in chips for piece in (chip, " ")], more)
 
 
 def _in_full(names: Names) -> Markup:

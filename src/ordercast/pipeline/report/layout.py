@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ordercast.pipeline.report.names import Names, width
-from ordercast.pipeline.report.routing import Box, Place, bend
+from ordercast.pipeline.report.routing import Box, Place, bend, bow
 from ordercast.pipeline.report.scene import Absence, Edge, Point, Scene
 
 DOT = 6
@@ -74,17 +74,15 @@ class Layout:
     def aim(self, send: Point, end: Point | Absence) -> Place:
         """Where the arrow from a send to a delivery aims first: round what lies between."""
         start, target = self.at(send), self.at(end)
-        if send.process == end.process:  # a bow, the deeper the longer
-            depth = min(46.0, 22 + abs(target[0] - start[0]) * 0.07)
-            return (start[0] + target[0]) / 2, start[1] - self.side(send) * depth
+        way = bow if send.process == end.process else bend
         places = self._scene.places
         if len(places) > _MOST_OBSTACLES:
-            return bend(start, target, ())
+            return way(start, target, ())
         dots = [self.at(place) for place in places if place not in (send, end)]
         boxes = [(x - DOT - 4, y - DOT - 4, x + DOT + 4, y + DOT + 4) for x, y in dots]
         boxes += [self.text(place).box for place in places]
         boxes += [self.edge_text(edge).box for edge in self._scene.edges]
-        return bend(start, target, boxes)
+        return way(start, target, boxes)
 
     def side(self, one: Point | Absence) -> int:
         """-1: the label is above the line. 1: below."""

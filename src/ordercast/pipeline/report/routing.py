@@ -19,6 +19,17 @@ def bend(start: Place, end: Place, obstacles: Sequence[Box]) -> Place:
         ((start[0] + end[0]) / 2 + aside * along[1], (start[1] + end[1]) / 2 - aside * along[0])
         for aside in _BENDS
     ]
+    return _clearest(start, end, aims, obstacles)
+
+
+def bow(start: Place, end: Place, obstacles: Sequence[Box]) -> Place:
+    """The same for an arrow that begins and ends on one line: round below it, or above."""
+    depth = min(46.0, 22 + abs(end[0] - start[0]) * 0.07)
+    aims = [((start[0] + end[0]) / 2, start[1] + depth * side) for side in (1, -1)]
+    return _clearest(start, end, aims, obstacles)
+
+
+def _clearest(start: Place, end: Place, aims: list[Place], obstacles: Sequence[Box]) -> Place:
     return min(aims, key=lambda aim: _covered(start, aim, end, obstacles))
 
 

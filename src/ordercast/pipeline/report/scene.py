@@ -152,6 +152,8 @@ def _broken(points: list[Point], witness: Mapping[str, Any]) -> Iterator[Point]:
             for point in points
             if (point.process, point.kind) == (process, "deliver") and point.message in messages
         )
+    turns = {(step["process"], step["delivers"]) for step in witness.get("round") or ()}
+    yield from (p for p in points if p.kind == "deliver" and (p.process, p.message) in turns)
     own = [p for p in points if p.process == witness.get("process") and p.kind != "send"]
     messages = witness.get("messages") or [""]
     told = [point for point in own if point.message == messages[-1]] or (

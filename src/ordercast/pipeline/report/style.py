@@ -82,7 +82,7 @@ h2 .verdict { font-size: 16px; padding-left: 10px; }
 .tags { color: var(--soft); } .tag, .chip { background: var(--tint); border-radius: 4px;
   border: 1px solid var(--line); padding: 1px 6px; } .tag { font-size: 12px; }
 .chip.odd { border-color: var(--bad); color: var(--bad); }
-.steps { line-height: 2; }
+.steps { line-height: 2; } .steps > .soft { display: block; font-size: 13px; }
 .step { white-space: nowrap; color: var(--bad); padding: 0 8px; font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 14px; margin: 8px 0; }
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; }
