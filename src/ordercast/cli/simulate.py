@@ -15,6 +15,7 @@ from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
 from ordercast.simulation.faults import Crash
 from ordercast.simulation.run import simulate as run_simulation
+from ordercast.simulation.workload import Workload
 
 LEADER: ProcessId = 0  # of all groups, where they must change views together
 
@@ -23,6 +24,10 @@ def simulate(
     protocol: str = typer.Option(..., help=f"One of {', '.join(PROTOCOLS)}."),
     members: int = typer.Option(5, help="Processes, from 0; all in one group, unless --groups."),
     messages: int = typer.Option(100, help="Multicasts; answers to them come on top."),
+    reply: float = typer.Option(
+        Workload().reply,
+        help="Answers to a message, on average. With 0 every protocol gets the same messages.",
+    ),
     loss: float = typer.Option(0.0, help="Probability that a packet is lost."),
     duplicate: float = typer.Option(0.0, help="Probability that a packet comes twice."),
     groups: int = typer.Option(
@@ -46,6 +51,7 @@ def simulate(
             protocol=protocol,
             members=members,
             messages=messages,
+            workload=Workload(reply=reply),
             loss=loss,
             duplicate=duplicate,
             groups=_groups(protocol, members, groups, led=bool(crash)),

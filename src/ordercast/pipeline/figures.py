@@ -141,9 +141,10 @@ class TraceHealth:
 class Figures:
     """One run."""
 
-    groups: tuple[GroupFigures, ...] = ()  # by name
+    groups: tuple[GroupFigures, ...] = ()  # by name; one that has only packets is the links' own
     throughput: Throughput | None = None  # None where no send and no delivery has a time
     health: TraceHealth = field(default_factory=TraceHealth)
+    whole: GroupFigures | None = None  # all groups together; the group is ""
 
     def as_json(self) -> dict[str, object]:
         """The shape in `--json`."""

@@ -58,7 +58,10 @@ def measured(events: DataFrame) -> dict[str, Measured]:
             tuple(_group_facts(own)),
             tuple(_latencies(of_groups)),
             Figures(
-                of_groups, _throughput(slices.get(run, [])), _health(row, whole, skews.get(run))
+                groups=of_groups,
+                throughput=_throughput(slices.get(run, [])),
+                health=_health(row, whole, skews.get(run)),
+                whole=_whole(whole, protocols.values(), watched=row["watched"] > 0),
             ),
         )  # fmt: skip
     return found
@@ -112,29 +115,41 @@ def _group_facts(rows: Iterable[Row]) -> Iterable[GroupFacts]:
 def _group_figures(
     rows: Iterable[Row], protocols: Mapping[str, str | None], *, watched: bool
 ) -> Iterable[GroupFigures]:
-    """By name. Where the run was `watched`, what does not occur is 0 and not unknown."""
+    """By name."""
     by_group: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row["per"] == "group" and row["group"] is not None:
             by_group.setdefault(row["group"], {})[row["metric"]] = row
     for group, metrics in sorted(by_group.items()):
-        counted = {
-            name: _count(metrics, name) if watched else None for name in COUNTED.values()
-        }  # fmt: skip
-        hold_back = _spread(metrics, "hold_back")
-        yield GroupFigures(
-            group=group,
-            protocol=protocols.get(group),
-            sends=_count(metrics, "sends"),
-            deliveries=_count(metrics, "deliveries"),
-            repeats=_count(metrics, "repeats"),
-            latency=_spread(metrics, "latency"),
-            hold_back=hold_back,
-            waited=None if hold_back is None else _count(metrics, "waited"),
-            headers=_spread(metrics, "header"),
-            payload=_spread(metrics, "payload"),
-            **counted,
-        )
+        yield _figures(group, protocols.get(group), metrics, watched=watched)
+
+
+def _whole(
+    metrics: Metrics, protocols: Iterable[str | None], *, watched: bool
+) -> GroupFigures | None:
+    """All groups together, with a protocol if they have but one."""
+    if not metrics:
+        return None
+    names = set(protocols)
+    return _figures("", names.pop() if len(names) == 1 else None, metrics, watched=watched)
+
+
+def _figures(group: str, protocol: str | None, metrics: Metrics, *, watched: bool) -> GroupFigures:
+    """Where the run was `watched`, what does not occur is 0 and not unknown."""
+    hold_back = _spread(metrics, "hold_back")
+    return GroupFigures(
+        group=group,
+        protocol=protocol,
+        sends=_count(metrics, "sends"),
+        deliveries=_count(metrics, "deliveries"),
+        repeats=_count(metrics, "repeats"),
+        latency=_spread(metrics, "latency"),
+        hold_back=hold_back,
+        waited=None if hold_back is None else _count(metrics, "waited"),
+        headers=_spread(metrics, "header"),
+        payload=_spread(metrics, "payload"),
+        **{name: _count(metrics, name) if watched else None for name in COUNTED.values()},
+    )
 
 
 def _count(metrics: Metrics, name: str) -> int:
