@@ -301,6 +301,14 @@ def test_only_what_is_delivered_within_the_span_makes_a_gap() -> None:
 
 
 @pytest.mark.usefixtures("way")
+def test_the_span_holds_for_an_observer_out_of_line_too() -> None:
+    """p is opposite to s and t on e and f: two inversions. It shows the gap a, and not c."""
+    run = delivering("p: eabcdf\nq: bd\ns: fe\nt: fe")
+    first = int(run.start[run.processes.index("q")])
+    assert counts(gapless(run, {"q": (Span(first, first + 1), "ac")})) == (3, 3)
+
+
+@pytest.mark.usefixtures("way")
 def test_a_gap_that_only_crashed_observers_show_breaks_the_uniform_form() -> None:
     run = delivering("p: ab!\nq: bc\nr: bc")
     assert counts(gapless(run, {"q": (EVERYWHERE, "a")})) == (0, 1)
