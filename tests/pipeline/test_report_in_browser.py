@@ -121,7 +121,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         trace("group g: p,q,s,t\n" + OPPOSITE.replace("s: ", "s: send x g; ")),
         *PROPERTIES, run="orders", figures=figures(7, health=ill()),
     )  # fmt: skip
-    hostile = renamed(trace(SWAPPED), LONG + TURNED + NASTY)
+    hostile = renamed(trace(SWAPPED + "\nr: lost; crash\ns: lost"), LONG + TURNED + NASTY)
     some = [
         run_of(t, *PROPERTIES, run=f"t{k}", figures=figures())
         for k, t in enumerate(random_traces(Random(2026), 25))
@@ -211,6 +211,17 @@ def test_no_page_is_wider_than_its_window(browser: Browser, pages: Pages) -> Non
         for width in (320, 400, 768, 1400):
             browser.resize(width)
             assert browser.ask(TOO_WIDE) <= 0, (page, width)
+
+
+def test_no_cell_of_a_table_spills_into_the_next(browser: Browser, pages: Pages) -> None:
+    for page in pages.all():
+        browser.open(page)
+        browser.ask(UNFOLD)
+        spilling = browser.ask(
+            "[...document.querySelectorAll('td')].filter(one => one.scrollWidth > "
+            "one.clientWidth + 1).map(one => one.innerText)"
+        )
+        assert spilling == [], page
 
 
 def test_no_label_of_a_diagram_covers_another_or_sticks_out(browser: Browser, pages: Pages) -> None:

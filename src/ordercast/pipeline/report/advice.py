@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ordercast.pipeline.outcome import RunOutcome, Table
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, prose, table
+from ordercast.pipeline.report.verdicts import property_name
 from ordercast.trace.schema import PROPERTIES
 
 MOST_REASONS = 3  # per property
@@ -46,7 +47,7 @@ def undecided(run: RunOutcome) -> Markup:
     if not rows:
         return Markup()
     cells = [
-        [listed([element("code", name) for name in names]), why, prose(remedy)]
+        [listed([property_name(name) for name in names]), why, prose(remedy)]
         for (why, remedy), names in rows.items()
     ]
     return joined(

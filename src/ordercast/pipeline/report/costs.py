@@ -96,7 +96,7 @@ def _bytes(groups: Sequence[GroupFigures]) -> Markup:
     bars = [_bar(one, longest) for one in known[: MOST_LINES * 2]]
     legend = element(
         "p", element("span", class_="key header"), " header per delivery ",
-        element("span", class_="key body"), " body per message, in bytes on average",
+        element("span", class_="key body"), " body per message, on average",
         class_="soft",
     )  # fmt: skip
     left_out = len(known) - len(bars)
@@ -107,11 +107,11 @@ def _bytes(groups: Sequence[GroupFigures]) -> Markup:
 def _bar(one: GroupFigures, longest: float) -> Markup:
     header, body = _mean(one.headers), _mean(one.payload)
     share = f" ({header / (header + body):.0%} header)" if one.payload and header + body else ""
-    known = f"{compact(header)} + {compact(body)}{share}" if one.payload else compact(header)
+    sizes = f"{compact(header)} + {compact(body)}" if one.payload else compact(header)
     return element(
         "li",
         element("span", one.group, class_="barname"),
-        element("span", known, class_="barvalue"),
+        element("span", f"{sizes} bytes{share}", class_="barvalue"),
         element(
             "span",
             element("span", class_="header", style=f"width:{100 * header / longest:.1f}%"),

@@ -10,7 +10,7 @@ from ordercast.pipeline.report.markup import Markup, element, joined, listed, ta
 from ordercast.pipeline.report.run import run_name, run_sections
 from ordercast.pipeline.report.scene import natural
 from ordercast.pipeline.report.style import STYLE
-from ordercast.pipeline.report.verdicts import SIGNS, STATES, verdict
+from ordercast.pipeline.report.verdicts import SIGNS, STATES, property_name, verdict
 
 MOST_DETAILED_RUNS = 25  # a page with thousands of runs shows these in full, the worst first
 MOST_LISTED_RUNS = 1000
@@ -120,7 +120,7 @@ def _by_property(runs: Sequence[RunOutcome]) -> Markup:
         for one in run.expected:
             counts.setdefault(one.property, Counter())[one.verdict] += 1
     rows = [
-        [element("code", name), *(f"{found[v]:,}" if found[v] else "" for v in SIGNS)]
+        [property_name(name), *(f"{found[v]:,}" if found[v] else "" for v in SIGNS)]
         for name, found in sorted(counts.items(), key=lambda pair: -pair[1]["violated"])
     ]
     headings = ["expected property", *(f"{sign} {name}" for name, sign in SIGNS.items())]

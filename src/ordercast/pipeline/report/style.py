@@ -60,18 +60,17 @@ th:last-child, td:last-child { padding-right: 0; } tbody tr:last-child td { bord
 td { max-width: 26em; overflow-wrap: anywhere; }
 @media screen { td { min-width: 4.5em; } .wordy td { min-width: 9em; }
   .expected td:nth-child(3), .verdicts td:last-child { min-width: 15em; }
-  .expected td:nth-child(5) { min-width: 11em; } }
+  .expected td:nth-child(4) { min-width: 11em; } }
 .verdicts td:nth-child(1) { width: 12em; }
 .verdicts td:nth-child(2), .verdicts td:nth-child(3) { width: 11em; }
 .dense td, .dense th { font-size: 13px; padding: 4px 12px 4px 0; } .dense td { min-width: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number { white-space: nowrap; }
-td > code { white-space: nowrap; }
+.property { white-space: nowrap; }
 .counted, .verdict { white-space: nowrap; } .verdict { font-weight: 600; }
 h2 .verdict { font-size: 16px; padding-left: 10px; }
 .verdict.ok { color: var(--ok); } .verdict.violated { color: var(--bad); }
 .verdict.inconclusive { color: var(--open); } .verdict.na { color: var(--soft); font-weight: 400; }
-.unpromised .verdict { color: var(--soft); font-weight: 400; }
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 480px), 1fr));
   gap: 14px; margin: 14px 0; align-items: start; }
 .card.wide { grid-column: 1 / -1; }

@@ -8,6 +8,7 @@ from ordercast.pipeline.report.meanings import FAMILIES, meaning
 from ordercast.trace.schema import PROPERTIES
 
 SIGNS = {"ok": "✓", "violated": "✗", "inconclusive": "?", "n/a": "–"}
+_UNEXPECTED = {"violated": "not kept", "inconclusive": "undecided", "n/a": "– n/a"}
 STATES = {0: "ok", 1: "violated", 3: "inconclusive"}  # how a run turned out, by its exit code
 
 
@@ -23,22 +24,31 @@ def whole_run(run: RunOutcome) -> set[str]:
 
 
 def expected_table(run: RunOutcome) -> Markup:
-    """One row per property that the run was to have."""
-    rows = [_expected_row(run, one) for one in run.expected]
-    headings = ["verdict", "property", "what it says", "violations", "why it is expected"]
-    return table(headings, rows, label="What was expected", numbers=(3,), class_="expected")
-
-
-def _expected_row(run: RunOutcome, one: Expectation) -> list[str]:
-    own = next((table for domain, table in run.domains if domain == one.domain), run.table)
-    count = own.counts.get(one.property, 0)
-    return [
-        verdict(one.verdict),
-        element("code", one.property),
-        meaning(one.property),
-        f"{count:,}" if count else "",
-        one.because,
+    """One row per property that the run was to have; violations are counted if there are any."""
+    counts = [_count(run, one) for one in run.expected]
+    rows = [
+        [
+            verdict(one.verdict),
+            property_name(one.property),
+            meaning(one.property),
+            one.because,
+            *([f"{count:,}" if count else ""] if any(counts) else []),
+        ]
+        for one, count in zip(run.expected, counts, strict=True)
     ]
+    headings = ["verdict", "property", "what it says", "why it is expected"]
+    headings += ["violations"] if any(counts) else []
+    return table(headings, rows, label="What was expected", numbers=(4,), class_="expected")
+
+
+def _count(run: RunOutcome, one: Expectation) -> int:
+    own = next((table for domain, table in run.domains if domain == one.domain), run.table)
+    return own.counts.get(one.property, 0)
+
+
+def property_name(name: str) -> Markup:
+    """The name as one types it, never broken between lines."""
+    return element("code", name, class_="property")
 
 
 def all_verdicts(run: RunOutcome) -> Markup:
@@ -48,9 +58,8 @@ def all_verdicts(run: RunOutcome) -> Markup:
     parts = [
         element(
             "p",
-            "Grey: not part of the order declared for all groups of this run together, and judged "
-            "all the same. A protocol may promise more than its order. "
-            "The uniform form binds processes that crashed, too.",
+            "Grey: judged all the same, but not expected of all groups of this run together, so "
+            "nothing is broken. The uniform form binds processes that crashed, too.",
             class_="soft",
         )
     ]
@@ -66,11 +75,12 @@ def _row(own: Table, name: str, expected: set[str]) -> list[str]:
         _counted(own, form, form in expected) if form in PROPERTIES else ""
         for form in (name, f"{name}.uniform")
     ]
-    return [element("code", name), *forms, meaning(name)]
+    return [property_name(name), *forms, meaning(name)]
 
 
 def _counted(own: Table, name: str, expected: bool) -> Markup:
-    count = own.counts[name]
+    found, count = own.verdicts[name], own.counts[name]
     times = element("span", f" {count:,}×", class_="soft") if count else ""
-    class_ = "counted" if expected or own.verdicts[name] == "ok" else "counted unpromised"
-    return element("span", verdict(own.verdicts[name]), times, class_=class_)
+    if expected or found == "ok":
+        return element("span", verdict(found), times, class_="counted")
+    return element("span", _UNEXPECTED[found], times, class_="counted soft")
