@@ -50,7 +50,7 @@ def await_server(url: str) -> None:
 
     try:
         channel = DefaultChannelBuilder(url).toChannel()
-    except PySparkException as error:
+    except (PySparkException, ValueError) as error:
         raise ValueError(f"{url!r} is no address of a Spark Connect server: {error}") from None
     try:
         grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)

@@ -24,6 +24,8 @@ from ordercast.pipeline.ship import is_local, ship
 
 SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64
+CONNECT_RETRIES = 8  # together about half a minute; PySpark's own would be ten minutes
+CONNECT_BACKOFF_MS = 5000
 _C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
 _LOOPBACK = "127.0.0.1"
 
@@ -43,27 +45,39 @@ def local_session(
 
     Raises `ConnectionError` for a cluster that does not answer.
     """
+    conf = conf or {}
     if master.startswith("sc://"):
-        await_server(master)
-        builder = SparkSession.builder.remote(master)
+        spark = _connected(master, app_name, conf)
     elif is_local(master):
         _prepare_local()
-        builder = _configured(SparkSession.builder.master(master), settings(small=small))
+        spark = _started(master, app_name, {**settings(small=small), **conf})
     else:
         _prepare_cluster(master)
-        builder = SparkSession.builder.master(master)
-    with hushed(), interrupts_later():
-        spark = _configured(builder.appName(app_name), conf or {}).getOrCreate()
+        spark = _started(master, app_name, conf)
     if master.startswith("spark://"):
         await_executor(spark)
     ship(spark)
     return spark
 
 
-def _configured(builder: SparkSession.Builder, conf: Mapping[str, str]) -> SparkSession.Builder:
+def _started(master: str, app_name: str, conf: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder
+    with hushed(), interrupts_later():
+        return builder.getOrCreate()
+
+
+def _connected(url: str, app_name: str, conf: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    await_server(url)
+    spark = SparkSession.builder.remote(url).appName(app_name).getOrCreate()
+    retries = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=CONNECT_BACKOFF_MS)
+    spark.client.set_retry_policies([retries])
+    for key, value in conf.items():
+        spark.conf.set(key, value)  # the builder would only warn of one that cannot be set
+    return spark
 
 
 @contextmanager

@@ -78,11 +78,11 @@ def _gone(found: re.Match[str]) -> Exception:
 
 
 _KNOWN: tuple[tuple[str, Callable[[re.Match[str]], Exception]], ...] = (
-    (r"No module named '([\w.]+)'", _missing_package),
+    (r"No module named '(?!ordercast)([\w.]+)'", _missing_package),
     (r"\[PACKAGE_NOT_INSTALLED\] (\w+)", _missing_package),
     (r"\[PYTHON_VERSION_MISMATCH\][^:]*: ?(\d+\.\d+)[^\d]+(\d+\.\d+)", _other_python),
     (r'Cannot run program "([^"]+)"', _no_python),
-    (r'CANNOT_MODIFY_STATIC_CONFIG\][^"]*"([^"]+)"', _fixed_setting),
+    (r'CANNOT_MODIFY_\w*CONFIG\][^"]*"([^"]+)"', _fixed_setting),
     (r"OutOfMemoryError|OOMKilled|exceeding memory limits", _out_of_memory),
     (r"Master removed our application[^\n]*", _gone),
     (r"All masters are unresponsive[^\n]*", _gone),
