@@ -13,6 +13,7 @@ Anything else is not laid out by run, and goes the other way: see `verify.verify
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
@@ -26,8 +27,8 @@ from ordercast.trace.layout import SEGMENT_SUFFIX, run_of_folder
 from ordercast.trace.parquet import parquet_tables, single_run
 from ordercast.trace.read import file_table
 
-SPLIT_FROM = 64 * 1024 * 1024  # bytes of a run from which its parts are judged by several tasks
-CLOCK_SHARES = 1  # parts of the clock of such a run; more for more cores than parts
+SPLIT_FROM = 4 * 1024**3  # bytes of a run from which its parts are judged by several tasks
+CLOCK_SHARES = 2  # parts of the clock of such a run
 TASK_BYTES = 16 * 1024 * 1024  # of small runs, for one task
 MOST_TASKS = 256
 
@@ -89,9 +90,18 @@ def bins(runs: Sequence[RunFiles], *, split_from: int, shares: int) -> list[list
 def load_run(files: Sequence[str], *, quiescent: bool) -> Run:
     """Read the columns that the kernels need. Raises `TraceError` for rows that are no trace."""
     loader = RunLoader()
-    for table in _tables(files):
+    for table in _read_ahead(_tables(files)):
         loader.add(table)
     return loader.finish(quiescent=quiescent)
+
+
+def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same, the next one being read while one is in use."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, tables, None)
+        while (table := coming.result()) is not None:
+            coming = reader.submit(next, tables, None)
+            yield table
 
 
 def _tables(files: Sequence[str]) -> Iterator[pa.Table]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,10 +19,12 @@ from ordercast.errors import TraceError
 from ordercast.trace.layout import run_of_folder
 from ordercast.trace.rows import NEEDED_COLUMNS, Row, require_columns
 from ordercast.trace.schema import COLUMNS, KINDS
-from ordercast.trace.tables import TABLE_SCHEMA, Column, Table, joined
+from ordercast.trace.tables import TABLE_SCHEMA, Codes, Column, Table, joined
 
 ROWS_EACH = 1_000_000
 
+_UNKNOWN = -1
+_OWN_KINDS = np.array([kind != "group" for kind in KINDS])
 _NAMES = [field.name for field in TABLE_SCHEMA if pa.types.is_dictionary(field.type)]
 
 
@@ -59,10 +62,10 @@ def _checked(raw: Table, wanted: Sequence[str], path: Path, before: int) -> Tabl
     """The rows, if they are as they must be; `before` rows of the file came earlier."""
     names = [name for name in COLUMNS if name in wanted]
     columns = {name: _column(raw, name, path, before) for name in names}
-    kinds = pc.cast(columns["kind"], pa.string())
-    _check_kinds(kinds, path, before)
-    _check_needed(kinds, columns, path, before)
-    _disown_declarations(kinds, columns)
+    codes = _kind_codes(columns["kind"])
+    _check_kinds(codes, columns["kind"], path, before)
+    _check_needed(codes, columns, path, before)
+    _disown_declarations(codes, columns)
     if "run" in columns:
         columns["run"] = _filled(columns["run"], run_of_folder(path.parent))
     schema = pa.schema([TABLE_SCHEMA.field(name) for name in names])
@@ -170,28 +173,42 @@ def _filled(column: Column, run: str) -> Column:
     return _encoded(pc.fill_null(pc.cast(column, pa.string()), run), column.type)
 
 
-def _check_kinds(kinds: Column, path: Path, before: int) -> None:
-    row = pc.index(pc.is_in(kinds, pa.array(KINDS)), False).as_py()
-    if row >= 0:
+def _kind_codes(column: Column) -> Codes:
+    """Per row the place of its kind in KINDS; _UNKNOWN for anything else."""
+    places = {kind: place for place, kind in enumerate(KINDS)}
+    parts = []
+    for chunk in column.chunks:
+        words = [*chunk.dictionary.to_pylist(), None]  # the last place: null
+        codes = np.array([places.get(word, _UNKNOWN) for word in words], np.int8)
+        parts.append(codes[chunk.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts) if parts else np.empty(0, np.int8)
+
+
+def _check_kinds(codes: Codes, kinds: Column, path: Path, before: int) -> None:
+    for row in np.flatnonzero(codes == _UNKNOWN)[:1].tolist():
         refused = Row({"kind": kinds[row].as_py()}, path, before + row + 1)
         refused.kind()  # raises, saying what is wrong
 
 
-def _check_needed(kinds: Column, columns: dict[str, Column], path: Path, before: int) -> None:
-    own = pc.not_equal(kinds, "group")
-    needed = [(own, name) for name in ("process", "index")] + [
-        (pc.equal(kinds, kind), name) for kind, names in NEEDED_COLUMNS.items() for name in names
-    ]
-    for rows, name in needed:
-        row = pc.index(pc.and_(rows, pc.is_null(columns[name])), True).as_py()
-        if row >= 0:
-            reason = f"missing; a row of kind {kinds[row].as_py()!r} needs it"
+def _check_needed(codes: Codes, columns: dict[str, Column], path: Path, before: int) -> None:
+    needed = dict.fromkeys(("process", "index"), _OWN_KINDS)
+    for kind, names in NEEDED_COLUMNS.items():
+        for name in names:
+            needed.setdefault(name, np.zeros(len(KINDS), np.bool_))[KINDS.index(kind)] = True
+    for name, by_kind in needed.items():
+        if not columns[name].null_count:
+            continue
+        absent = np.flatnonzero(pc.is_null(columns[name]).to_numpy())
+        for row in absent[by_kind[codes[absent]]][:1].tolist():
+            reason = f"missing; a row of kind {KINDS[codes[row]]!r} needs it"
             raise TraceError(path, before + row + 1, name, reason)
 
 
-def _disown_declarations(kinds: Column, columns: dict[str, Column]) -> None:
+def _disown_declarations(codes: Codes, columns: dict[str, Column]) -> None:
     """A `group` row belongs to nobody's log."""
-    declared = pc.equal(kinds, "group")
+    declared = pa.array(codes == KINDS.index("group"))
+    if not declared.true_count:
+        return
     for name in ("process", "index"):
         column = columns[name]
         if pc.any(pc.and_(declared, pc.is_valid(column))).as_py():

@@ -66,7 +66,7 @@ class Findings:
 
 def _first(items: Items, count: int) -> Sequence[Any]:
     """The first `count` items; those of an array as plain numbers."""
-    few = items[: max(count, 0)]
+    few = items[:count]
     return few.tolist() if isinstance(few, np.ndarray) else few
 
 

@@ -139,14 +139,20 @@ def _number(
 ) -> int:  # fmt: skip
     """Look up or enter the strings of rows [first, last); gives how many ids there are then."""
     mask = np.uint64(len(slots) - 1)
+    # Logs tell of messages in much the same order: often the one after the last comes next, or
+    # the one after the last but one, if a send lay between two deliveries.
+    guess, other_guess = 0, 0
     for row in range(first, last):
         if len(valid) and not valid[row]:
             continue
         h = hash_of[row]
         start, length = offsets[row], offsets[row + 1] - offsets[row]
         slot = h & mask
+        if guess >= count or hashes[guess] != h:
+            guess, other_guess = other_guess, guess
+        guessed = guess < count and hashes[guess] == h
+        number = guess if guessed else slots[slot]
         while True:
-            number = slots[slot]
             if number == -1:
                 slots[slot] = count
                 hashes[count] = h
@@ -154,7 +160,7 @@ def _number(
                 for k in range(length):
                     store[at + k] = data[start + k]
                 ends[count + 1] = at + length
-                numbers[row] = count
+                number = count
                 count += 1
                 break
             if hashes[number] == h:
@@ -165,9 +171,14 @@ def _number(
                     same = store[at + k] == data[start + k]
                     k += 1
                 if same:
-                    numbers[row] = number
                     break
-            slot = (slot + np.uint64(1)) & mask
+            if guessed:  # another id with this hash: see in the table
+                guessed = False
+            else:
+                slot = (slot + np.uint64(1)) & mask
+            number = slots[slot]
+        numbers[row] = number
+        guess = number + 1
     return count
 
 

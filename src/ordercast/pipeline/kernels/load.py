@@ -61,7 +61,7 @@ class RunLoader:
         self._names = _Names()
         self._declarations: list[Declaration] = []
         self._views: dict[int, tuple[int, tuple[str, ...]]] = {}  # row as read -> view, members
-        self._parts: dict[str, list[Ints]] = {name: [] for name in _TYPES}
+        self._parts = {name: self._scratch.gather(dtype) for name, dtype in _TYPES.items()}
         self._kinds: set[int] = set()
         self._count = 0
 
@@ -92,7 +92,7 @@ class RunLoader:
             "sender": self._names.codes(rows["sender"]),
         }
         for name, column in codes.items():
-            self._parts[name].append(column)
+            self._parts[name].add(column)
 
     def _declare(self, rows: Any) -> None:
         columns = ["group", "members", "order", "protocol", "scope"]
@@ -104,13 +104,13 @@ class RunLoader:
 
     def finish(self, *, quiescent: bool = False) -> Run:
         """The run. The loader is empty then."""
-        columns = {name: self._joined(name) for name in _TYPES}
+        columns = {name: self._parts.pop(name).whole() for name in _TYPES}
         members = {name for one in self._declarations for name in one.members}
         names = sorted({*self._processes.names, *members})
         process = self._processes.renumbered(columns.pop("process"), names)
         start = np.zeros(len(names) + 1, np.int32)
         np.cumsum(np.bincount(process, minlength=len(names)), out=start[1:])
-        order = _order(process, columns["index"], start)
+        order = _order(process, columns["index"], start, self._scratch)
         del process
         if order is not None:
             columns = {name: self._taken(column, order) for name, column in columns.items()}
@@ -125,18 +125,6 @@ class RunLoader:
             quiescent=quiescent,
             scratch=self._scratch,
         )
-
-    def _joined(self, name: str) -> Ints:
-        parts = self._parts.pop(name)
-        if len(parts) == 1:
-            return parts[0]
-        column = self._scratch.empty(self._count, _TYPES[name])
-        at = 0
-        while parts:
-            part = parts.pop(0)
-            column[at : at + len(part)] = part
-            at += len(part)
-        return column
 
     def _taken(self, column: Ints, order: Ints) -> Ints:
         sorted_column = self._scratch.empty(len(column), column.dtype)
@@ -247,11 +235,11 @@ def _member_list(value: Any) -> tuple[str, ...]:
     return tuple(json.loads(value)) if isinstance(value, str) else tuple(value or ())
 
 
-def _order(process: Ints, index: Ints, start: Ints) -> Ints | None:
+def _order(process: Ints, index: Ints, start: Ints, scratch: Scratch) -> Ints | None:
     """Which row comes where when sorted by process and index; None if they are."""
     if _is_sorted(process, index):
         return None
-    order = np.empty(len(process), np.int32)
+    order = scratch.empty(len(process), np.int32)
     ragged = np.zeros(len(start) - 1, np.bool_)
     _by_process(process, index, start[:-1].copy(), order, ragged)
     for p in np.flatnonzero(ragged).tolist():

@@ -30,7 +30,7 @@ class Scratch:
         """A column with any values."""
         if length * np.dtype(dtype).itemsize < self._spill_from or not length:
             return np.empty(length, dtype)
-        return np.memmap(self._file(), dtype, mode="w+", shape=(length,))
+        return np.memmap(self.file(), dtype, mode="w+", shape=(length,))
 
     def full(self, length: int, value: int, dtype: npt.DTypeLike) -> Column:
         """A column of one value."""
@@ -38,13 +38,62 @@ class Scratch:
         column.fill(value)
         return column
 
+    def gather(self, dtype: npt.DTypeLike) -> Gathered:
+        """A column that comes piece by piece."""
+        return Gathered(self, np.dtype(dtype))
+
+    @property
+    def spill_from(self) -> int:
+        return self._spill_from
+
     @property
     def spilled(self) -> int:
         """How many columns lie in files."""
         return self._files
 
-    def _file(self) -> Path:
+    def file(self) -> Path:
+        """The name of a file that goes with this."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="ordercast-")
         self._files += 1
         return Path(self._folder.name) / f"column-{self._files}"
+
+
+class Gathered:
+    """The pieces of a column: in memory, or one after the other in a file."""
+
+    def __init__(self, scratch: Scratch, dtype: np.dtype[Any]) -> None:
+        self._scratch = scratch
+        self._dtype = dtype
+        self._pieces: list[Column] = []
+        self._bytes = 0
+        self._file: Path | None = None
+
+    def add(self, piece: Column) -> None:
+        """The next piece."""
+        self._pieces.append(piece.astype(self._dtype, copy=False))
+        self._bytes += self._pieces[-1].nbytes
+        if self._bytes >= self._scratch.spill_from:
+            self._write()
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._file = self._scratch.file()
+        with self._file.open("ab") as out:
+            for piece in self._pieces:
+                piece.tofile(out)
+        self._pieces.clear()
+
+    def whole(self) -> Column:
+        """All pieces as one column. Nothing may be added then."""
+        if self._file is not None:
+            return np.memmap(self._file, self._dtype, mode="r+")
+        if len(self._pieces) == 1:
+            return self._pieces.pop()
+        column = np.empty(self._bytes // self._dtype.itemsize, self._dtype)
+        at = 0
+        while self._pieces:
+            piece = self._pieces.pop(0)
+            column[at : at + len(piece)] = piece
+            at += len(piece)
+        return column

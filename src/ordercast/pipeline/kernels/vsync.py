@@ -8,14 +8,13 @@ fetched where fingerprints differ, to name the difference.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.findings import Evidence, Findings
 from ordercast.pipeline.kernels.membership import Membership
-from ordercast.pipeline.kernels.run import VIEW, Ints, Run
+from ordercast.pipeline.kernels.run import VIEW, Ints, Run, Turn
 
 SHOWN_MESSAGES = 100  # of a difference between two sets, per side
 SHOWN_EVENTS_OF = 3  # messages of a difference
@@ -42,16 +41,14 @@ def check_vsync(run: Run, members: Membership, limit: int) -> Findings:
     seen: dict[Change, BySet] = {}
     marks = _hashes(run.message_count) if members.views else np.empty((0, 2), np.uint64)
     for p in range(len(run.processes)):
-        _note_stays(run, members, p, marks, seen)
+        _note_stays(run, p, marks, seen)
     for change, by_set in sorted(seen.items()):
         if len(by_set) > 1:
             _compare_sets(run, change, by_set, found)
     return found
 
 
-def _note_stays(
-    run: Run, members: Membership, p: int, marks: Ints, seen: dict[Change, BySet]
-) -> None:
+def _note_stays(run: Run, p: int, marks: Ints, seen: dict[Change, BySet]) -> None:
     turns = [turn for turn in run.turns[p] if turn.kind == VIEW]
     if len(turns) < 2:
         return
@@ -64,11 +61,13 @@ def _note_stays(
         np.array([turn.group for turn in turns], np.int64),
         np.zeros((len(run.groups), 3), np.uint64), prints,
     )  # fmt: skip
-    before = {turn.row: tuple(one) for turn, one in zip(turns, prints.tolist(), strict=True)}
-    for group in members.turns[p]:
-        for one, two in pairwise(members.view_rows(p, group)):
-            by_set = seen.setdefault((group, one.view, two.view), {})
-            by_set.setdefault(before[two.row], []).append(Stay(p, one.row, two.row))
+    last: dict[int, Turn] = {}  # group -> its last view so far
+    for two, one_set in zip(turns, prints.tolist(), strict=True):
+        one = last.get(two.group)
+        if one is not None:
+            by_set = seen.setdefault((two.group, one.view, two.view), {})
+            by_set.setdefault(tuple(one_set), []).append(Stay(p, one.row, two.row))
+        last[two.group] = two
 
 
 def _hashes(count: int) -> Ints:
