@@ -10,6 +10,8 @@ from pathlib import Path
 from ordercast.cli.guarantees import markdown_table
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
+from ordercast.trace.mapping import keys
+from ordercast.trace.mapping.parse import FILES
 from ordercast.transport.settings import Datagrams, IpMulticast
 
 DOCS = Path(__file__).parent
@@ -24,6 +26,7 @@ def pages() -> dict[Path, str]:
         DOCS / "API.md": _filled(
             DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
         ),
+        DOCS / "FOREIGN.md": _filled(DOCS / "FOREIGN.md", _mapping_keys()),
     }
     for name, protocol in PROTOCOLS.items():
         page = (import_module(protocol.__module__).__doc__ or "").strip()
@@ -53,6 +56,31 @@ def _options(settings: type) -> str:
             shown += f"; over datagrams `{other}`"
         lines.append(f"| `{name}` | {shown} | {meaning} |")
     return "\n".join(lines)
+
+
+def _mapping_keys() -> str:
+    """The keys of a mapping file, table by table."""
+    parts = (
+        ("At the top", keys.WHOLE_KEYS),
+        ("At the top, or in each `[[source]]`", keys.SOURCE_KEYS),
+        ("`format`", {name: f"{keys.FORMATS[name]}; {_patterns(name)}" for name in keys.FORMATS}),
+        ('An entry of `[columns]`: `ours = "theirs"`, or a table with', keys.COLUMN_KEYS),
+        ("`[[group]]`", keys.GROUP_KEYS),
+    )
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"| {title} | |",
+                "|---|---|",
+                *(f"| `{key}` | {told} |" for key, told in part.items()),
+            ]
+        )
+        for title, part in parts
+    )
+
+
+def _patterns(form: str) -> str:
+    return "by default " + ", ".join(f"`{pattern}`" for pattern in FILES[form])
 
 
 def _source(protocol: type) -> str:

@@ -96,6 +96,7 @@ def test_groups_and_complete_logs_are_declared(tmp_path: Path) -> None:
         (GOOD + "[group]\nname = 'a'", "has [group] where [[group]] must stand"),
         (GOOD + "[[group]]\nname = 'a'\n[[group]]\nname = 'a'", "declares the group 'a'"),
         (GOOD + "[[group]]\nname = 'a'\nscope = 'all'", "'scope' cannot be 'all'"),
+        (GOOD + "[[group]]\nname = 'a'\norder = 'fifoo'", "'order' cannot be 'fifoo'"),
         (GOOD + "[[group]]\nname = 'a'\nmembers = 'a,b'", "'members' must be a list of texts"),
         (GOOD + "[[source]]\nformat = 'csv'", "has [[source]], so 'format' must stand in one"),
         ("delimiter = ';'\n" + GOOD, "'delimiter', which means nothing where format = 'jsonl'"),

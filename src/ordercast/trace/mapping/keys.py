@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ordercast.core.declaration import ORDERS
 from ordercast.trace.schema import COLUMNS
 
 FORMATS = {
@@ -54,7 +55,7 @@ COLUMN_KEYS = {
 GROUP_KEYS = {
     "name": "needed",
     "members": "the processes that owe its messages; without it, those that deliver any",
-    "order": "what it promises: `none`, `fifo`, `causal`, `total`, ...; counts as expected",
+    "order": f"what it promises, which then is expected: {', '.join(f'`{o}`' for o in ORDERS)}",
     "protocol": "a word for the report",
     "scope": "`domain` (default): the order holds across all groups that promise the same; or "
     "`group`",

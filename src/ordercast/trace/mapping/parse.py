@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, cast
 
+from ordercast.core.declaration import ORDERS
 from ordercast.errors import MappingError
 from ordercast.trace.mapping.columns import parse_column, parse_field
 from ordercast.trace.mapping.keys import (
@@ -221,7 +222,7 @@ def _groups(whole: Section) -> tuple[Group, ...]:
             Group(
                 name=table.text("name"),
                 members=table.names("members") or None,
-                order=table.text("order") or None,
+                order=table.choice("order", ORDERS) if "order" in table.values else None,
                 protocol=table.text("protocol") or None,
                 scope=table.choice("scope", ("domain", "group"), "domain"),
             )
