@@ -10,6 +10,7 @@ import typer
 
 from ordercast import __version__
 from ordercast.cli.chat import chat
+from ordercast.cli.compare import compare
 from ordercast.cli.demo import demo
 from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (demo, chat, simulate, explore, verify, watch, protocols, status, why):
+for command in (demo, chat, simulate, explore, verify, compare, watch, protocols, status, why):
     app.command()(command)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import exit_code
@@ -85,6 +85,15 @@ class RunOutcome:
     @property
     def exit_code(self) -> int:
         return exit_code([one.verdict for one in self.expected])
+
+    def renamed(self, run: str) -> RunOutcome:
+        """The same under another name of the run."""
+        domains = tuple((replace(domain, run=run), table) for domain, table in self.domains)
+        expected = tuple(
+            replace(one, domain=one.domain and replace(one.domain, run=run))
+            for one in self.expected
+        )
+        return replace(self, run=run, domains=domains, expected=expected)
 
     def as_json(self) -> dict[str, object]:
         """The shape that `ordercast verify --json` prints for one run."""

@@ -1,0 +1,151 @@
+"""The page of `ordercast compare`: one table, one plot of all latencies, bars for each price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ordercast.pipeline.compare import Compared, Comparison
+from ordercast.pipeline.compare_table import (
+    AGAIN,
+    HEADERS,
+    NULLS,
+    PACKETS,
+    PRICE,
+    SPEED,
+    Figure,
+    told,
+    untold,
+)
+from ordercast.pipeline.figures import GroupFigures, Spread
+from ordercast.pipeline.report.charts import CHART_STYLE, bars, ranges
+from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
+from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, swatch
+from ordercast.pipeline.report.style import STYLE
+from ordercast.pipeline.report.verdicts import STATES, verdict
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_PRICES = (
+    (HEADERS, "Header bytes", "header bytes per delivery, on average"),
+    (PACKETS, "Packets", "packets received per message sent"),
+    (AGAIN, "Sent again", "retransmissions per message sent"),
+    (NULLS, "Null messages", "null messages per message sent"),
+)
+
+Chosen = Callable[[GroupFigures], Spread | None]
+
+
+def write_comparison(comparison: Comparison, path: str | Path) -> Path:
+    """Write the page to `path`, which must be in a folder that exists."""
+    path = Path(path)
+    path.write_text(comparison_page(comparison), encoding="utf-8")
+    return path
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The whole document."""
+    runs = comparison.runs
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", "Ordercast comparison"),
+        element("style", Markup(STYLE + CHART_STYLE)),
+    )
+    main = element(
+        "main",
+        element("h2", f"{len(runs)} runs side by side"),
+        _workload(comparison),
+        _numbers(runs),
+        _times(runs, "Delivery latency", "time from send to delivery", lambda g: g.latency),
+        _times(runs, "Hold-back time", "time from arrival to delivery", lambda g: g.hold_back),
+        *(_price(runs, *price) for price in _PRICES),
+    )
+    top = element("header", element("h1", "Ordercast comparison"))
+    foot = element(
+        "footer", "Made by ordercast compare. This file needs no network and runs no script."
+    )
+    return (
+        f"<!doctype html>\n{element('html', head, element('body', top, main, foot), lang='en')}\n"
+    )
+
+
+def _workload(comparison: Comparison) -> Markup:
+    if not comparison.differences:
+        return element(
+            "p", "Same workload: as many members, messages and bytes in every group.", class_="fine"
+        )
+    items = [element("li", text) for text in comparison.differences]
+    return element(
+        "div",
+        element("p", element("b", "Not the same workload: differences may come from that.")),
+        element("ul", *items),
+        class_="remark",
+    )
+
+
+def _numbers(runs: Sequence[Compared]) -> Markup:
+    speed, price = told(SPEED, runs), told(PRICE, runs)
+    speeds = [
+        [
+            element("b", run.label),
+            ", ".join(run.orders),
+            verdict(STATES[run.outcome.exit_code]),
+            *(figure.cell(run) for figure in speed),
+        ]
+        for run in runs
+    ]
+    prices = [[element("b", run.label), *(figure.cell(run) for figure in price)] for run in runs]
+    notes = [element("p", f"{text}.", class_="soft") for text in untold(runs)]
+    return joined(
+        _table(["run", "order", "as declared"], speeds, speed, "What was kept, and how fast"),
+        _table(["run"], prices, price, "At what price") if price else "",
+        *notes,
+    )
+
+
+def _table(first: list[str], rows: list[list[str]], figures: list[Figure], title: str) -> Markup:
+    headings = [*first, *(figure.heading for figure in figures)]
+    places = range(len(first), len(headings))
+    return joined(element("h3", title), table(headings, rows, label=title, numbers=places))
+
+
+def _times(runs: Sequence[Compared], title: str, words: str, pick: Chosen) -> Markup:
+    """Lines for the first few, since more cannot be told apart; a range for every run."""
+    spreads = [(run.label, pick(run.figures) if run.figures else None) for run in runs]
+    known = [(name, spread) for name, spread in spreads if spread is not None]
+    if not known:
+        return Markup()
+    lines = [
+        Line(name, tuple((float(value), float(percent)) for percent, value in spread.percentiles))
+        for name, spread in known[:MOST_LINES]
+    ]
+    keys = [element("span", swatch(k), line.name) for k, line in enumerate(lines)]
+    more = len(known) - len(lines)
+    note = f"{more} more are in the chart of ranges only." if more else ""
+    return joined(
+        element("h3", title),
+        element(
+            "div",
+            element(
+                "figure",
+                distribution(lines, words=words),
+                element("p", *keys, element("span", note), class_="legend"),
+            ),
+            element(
+                "figure",
+                ranges(spreads, words=words),
+                element("p", prose("Thick: 10 % to 90 %. Mark: half. Whisker: 99 %."),
+                        class_="soft"),
+            ),
+            class_="figures",
+        ),
+    )  # fmt: skip
+
+
+def _price(runs: Sequence[Compared], figure: Figure, title: str, words: str) -> Markup:
+    values = [(run.label, figure.value(run)) for run in runs]
+    if not any(value for _, value in values):
+        return Markup()
+    return joined(element("h3", title), bars(values, words=words, written=figure.written))
