@@ -125,6 +125,10 @@ def test_a_delivery_in_another_group_names_both_groups() -> None:
     assert witness["groups"] == ["g", "h"]
 
 
+def test_a_delivery_too_early_and_in_another_group_is_one_violation() -> None:
+    assert no_creation("p: deliver a h; send a g; end").violations == 1
+
+
 def test_a_run_of_declarations_only_is_in_order() -> None:
     events = [Event(None, None, "group", group=g, members=()) for g in ("g", "h")]
     run = build_run(event_table(events))

@@ -60,6 +60,11 @@ def test_one_member_without_end_leaves_a_message_from_outside_open() -> None:
     assert (found.violations, found.doubts) == (0, 1)
 
 
+def test_a_sender_without_end_leaves_its_message_from_outside_open() -> None:
+    found = validity("group g: q\np: send a g\nq: end")
+    assert (found.violations, found.doubts) == (0, 1)
+
+
 def test_where_all_members_crashed_nobody_owes_a_message_from_outside() -> None:
     assert validity(OUTSIDE + "q: crash\nr: crash").verdict == "ok"
 

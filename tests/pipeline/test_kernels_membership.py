@@ -48,7 +48,7 @@ def test_who_leaves_without_having_joined_was_a_member_from_the_start() -> None:
 
 
 def test_a_view_without_the_process_closes_its_span_and_its_joins_mean_nothing() -> None:
-    text = "p: join g; view 1 g p,q; send a g; view 2 g q; view 3 g p; end"
+    text = "p: join g; view 1 g p,q; join g; view 2 g q; view 3 g p; join g; end"
     assert spans(text) == [Span(2, 3, 1), Span(5, OPEN, 4)]
 
 
@@ -79,8 +79,9 @@ def test_a_message_belongs_to_the_view_of_its_sender_if_the_sender_is_in_it() ->
 
 def test_a_message_from_outside_belongs_to_the_lowest_view_in_which_it_is_delivered() -> None:
     run = run_of(
-        "o: send a g; end\np: view 1 g p,q; view 2 g p,q; deliver a g; end\n"
-        "q: view 1 g p,q; deliver a g; view 2 g p,q; end"
+        "o: send a g; end\np: view 1 g p,q,r; view 2 g p,q,r; deliver a g; end\n"
+        "q: view 1 g p,q,r; deliver a g; view 2 g p,q,r; end\n"
+        "r: view 1 g p,q,r; view 2 g p,q,r; deliver a g; end"
     )
     assert members_of(run).view_of[number(run, "a")].tolist() == [1]
 
@@ -91,7 +92,7 @@ def test_only_who_joins_a_group_without_views_needs_its_component_of_the_clock()
 
 
 HEARD = (
-    "p: send a g; deliver hello h; send b g; deliver a g; deliver b g; end\n"
+    "p: deliver early h; send a g; deliver hello h; send b g; deliver a g; deliver b g; end\n"
     "q: send early h; join g; send hello h; deliver c g; end\nr: send c g; deliver c g; end"
 )
 
@@ -115,6 +116,23 @@ def test_with_views_a_message_is_owed_from_its_view_until_one_without_the_proces
     [(span, owed)] = members_of(run).owed(1, 0, number(run, "a"))
     assert (span.first - start, span.last - start) == (3, 4)
     assert names(run, owed) == ["a"]
+
+
+def test_a_view_that_is_installed_twice_counts_from_the_first_time() -> None:
+    run = run_of("p: view 1 g p; deliver b g; view 1 g p; end\no: view 1 g p,o; send a g; end")
+    [(span, _)] = members_of(run).owed(run.processes.index("p"), 0, number(run, "a"))
+    assert span.first == int(run.start[run.processes.index("p")]) + 1
+
+
+def test_a_view_with_and_without_the_process_ends_its_debts_and_not_its_membership() -> None:
+    run = run_of(
+        "p: view 1 g p,q; send a g; view 2 g p; end\nq: view 1 g p,q; deliver b g; "
+        "view 2 g p,q; end"
+    )
+    members, start = members_of(run), int(run.start[1])
+    assert members.spans(1, 0) == [Span(start + 1, OPEN, start)]
+    [(span, _)] = members.owed(1, 0, number(run, "a"))
+    assert span == Span(start + 1, start + 2, start)
 
 
 def test_who_is_left_out_of_a_later_view_owes_nothing_in_the_end() -> None:
