@@ -106,12 +106,12 @@ def spread(low: int, high: int, count: int = 1000) -> Spread:
     return Spread(count, (low + high) / 2, values)
 
 
-def figures(groups: int = 2, *, health: TraceHealth | None = None) -> Figures:
-    """Every figure is told."""
+def figures(groups: int = 2, *, health: TraceHealth | None = None, before: str = "") -> Figures:
+    """Every figure is told; `before` comes before the name of each group."""
     return Figures(
         groups=tuple(
             GroupFigures(
-                f"g{k}", "basic", 500, 1000, 3,
+                f"{before}g{k}", "basic", 500, 1000, 3,
                 latency=spread(200_000, 2_000_000 * (k + 1)),
                 hold_back=spread(0, 300_000 * (k + 1)),
                 waited=200,
@@ -129,20 +129,21 @@ def figures(groups: int = 2, *, health: TraceHealth | None = None) -> Figures:
     )  # fmt: skip
 
 
-def ill() -> TraceHealth:
-    """A trace with everything that can be wrong with one."""
+def ill(before: str = "") -> TraceHealth:
+    """A trace with everything that can be wrong with one; `before` comes before each name."""
+    p, q, r, s, t = (before + name for name in "pqrst")
     return TraceHealth(
-        cut=("q",),
-        lossy=(LossyLog("p", 2, 17), LossyLog("r", 1, None)),
-        silent=("t",),
-        untimed=("s",),
+        cut=(q,),
+        lossy=(LossyLog(p, 2, 17), LossyLog(r, 1, None)),
+        silent=(t,),
+        untimed=(s,),
         no_send=4,
         early=9,
         skews=(
-            ClockSkew("p", "q", -4_000_000, 9_000_000, 7),
-            ClockSkew("p", "r", -2_000_000, None, 2),
-            ClockSkew("q", "r", -2_000_000, 1_000_000, 1),
-            ClockSkew("q", "s", 2_000_000, 1_000_000, 0),
+            ClockSkew(p, q, -4_000_000, 9_000_000, 7),
+            ClockSkew(p, r, -2_000_000, None, 2),
+            ClockSkew(q, r, -2_000_000, 1_000_000, 1),
+            ClockSkew(q, s, 2_000_000, 1_000_000, 0),
         ),
         skewed_pairs=3,
         pairs=6,

@@ -121,7 +121,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         trace("group g: p,q,s,t\n" + OPPOSITE.replace("s: ", "s: send x g; ")),
         *PROPERTIES, run="orders", figures=figures(7, health=ill()),
     )  # fmt: skip
-    hostile = renamed(trace(SWAPPED + "\nr: lost; crash\ns: lost"), LONG + TURNED + NASTY)
+    name = LONG + TURNED + NASTY
+    hostile = run_of(
+        renamed(trace(SWAPPED + "\nr: lost; crash\ns: lost"), name),
+        "fifo.group", "agreement", run=NASTY + LONG,
+        figures=figures(8, health=ill(name), before=name),
+    )  # fmt: skip
     some = [
         run_of(t, *PROPERTIES, run=f"t{k}", figures=figures())
         for k, t in enumerate(random_traces(Random(2026), 25))
@@ -132,7 +137,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
         "violated": Outcome((sick,)),
         "clean": outcome_of(trace(CLEAN)),
         "inconclusive": outcome_of(trace(CUT), "agreement", "vsync"),
-        "hostile": outcome_of(hostile, "fifo.group", run=NASTY + LONG),
+        "hostile": Outcome((hostile,)),
         "wide": outcome_of(ring_of(60), "total.group"),
         "many": Outcome((*some, *holding)),
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ordercast.pipeline.figures import Figures, GroupFigures, Spread, Throughput
 from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
+from ordercast.pipeline.report.names import LONGEST_IN_TABLE, Names
 from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, rates, swatch
 from ordercast.pipeline.report.scale import compact, duration
 
@@ -26,7 +28,11 @@ _COUNTS = (
 
 def costs(figures: Figures) -> Markup:
     """All figures, each with its plot and its numbers."""
-    groups = sorted(figures.groups, key=lambda one: (-one.deliveries, one.group))
+    names = Names(LONGEST_IN_TABLE)
+    groups = [
+        replace(one, group=names.label(one.group))
+        for one in sorted(figures.groups, key=lambda one: (-one.deliveries, one.group))
+    ]
     plots = element(
         "div",
         _figure("Delivery latency", _latency(groups)),
@@ -44,9 +50,6 @@ def _figure(title: str, inside: Markup) -> Markup:
 
 def _soft(text: str) -> Markup:
     return element("p", prose(text), class_="soft")
-
-
-Chosen = Callable[[GroupFigures], Spread | None]
 
 
 def _latency(groups: Sequence[GroupFigures]) -> Markup:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ordercast.pipeline.figures import ClockSkew, LossyLog, TraceHealth
 from ordercast.pipeline.outcome import RunOutcome
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, table
+from ordercast.pipeline.report.names import LONGEST_IN_TABLE, Names, shortened
 from ordercast.pipeline.report.scale import Scale, duration
 
 MOST_NAMED = 12  # in a cell; the number beside is complete
@@ -63,7 +64,10 @@ def _pairs(told: TraceHealth) -> str:
 
 
 def _named(names: Sequence[str]) -> Markup:
-    shown = [element("code", name) for name in names[:MOST_NAMED]]
+    shown = [
+        element("code", shortened(name, LONGEST_IN_TABLE), title=name)
+        for name in names[:MOST_NAMED]
+    ]
     more = len(names) - len(shown)
     return joined(listed(shown), f" and {more:,} more" if more > 0 else "")
 
@@ -75,7 +79,11 @@ def _clocks(told: TraceHealth) -> Markup:
         return Markup()
     shown = sure[:MOST_PAIRS]
     scale = Scale([0, *(bound for skew in shown for bound in _bounds(skew))])
-    rows = [[skew.first, skew.second, _range(skew, scale), _in_words(skew)] for skew in shown]
+    names = Names(LONGEST_IN_TABLE)
+    rows = [
+        [names.label(skew.first), names.label(skew.second), _range(skew, scale), _in_words(skew)]
+        for skew in shown
+    ]
     left_out = told.skewed_pairs - len(shown)
     more = element("p", f"{left_out:,} more pairs.", class_="soft") if left_out > 0 else ""
     headings = ["clock of", "and of", "second minus first", "in words"]

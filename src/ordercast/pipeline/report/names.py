@@ -5,6 +5,7 @@ from __future__ import annotations
 from unicodedata import east_asian_width
 
 LONGEST = 22  # characters of a label in a drawing
+LONGEST_IN_TABLE = 40
 _LETTER = 7.3  # width of a character in the drawings' font, which gives all the same
 
 

@@ -1,4 +1,4 @@
-"""The document: how it turned out at a glance, the runs in a table, the worst of them in full."""
+"""The report: how it turned out at a glance, the runs in a table, the worst of them in full."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ordercast.pipeline.outcome import Outcome, RunOutcome
+from ordercast.pipeline.report.document import document
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, table
 from ordercast.pipeline.report.run import run_name, run_sections
 from ordercast.pipeline.report.scene import natural
-from ordercast.pipeline.report.style import STYLE
 from ordercast.pipeline.report.verdicts import SIGNS, STATES, property_name, verdict
 
 MOST_DETAILED_RUNS = 25  # a page with thousands of runs shows these in full, the worst first
@@ -20,38 +20,19 @@ _HEADLINES = {
     "violated": "Not everything that was expected holds",
     "inconclusive": "Nothing expected is broken, but not all could be decided",
 }
-# No script, no image, no font, no request: only the styles in the page itself.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(outcome: Outcome) -> str:
     """The whole document."""
     runs = sorted(outcome.runs, key=lambda run: (_badness(run), natural(run.run)))
     alone = len(runs) == 1
-    title = f"{SIGNS[STATES[outcome.exit_code]]} Ordercast report"
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8">'),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", title),
-        element("style", Markup(STYLE)),
-    )
-    main = element(
-        "main",
+    main = joined(
         _banner(outcome),
         Markup() if alone else _overview(runs),
         *(run_sections(run, k, alone=alone) for k, run in _detailed(runs)),
-        id="main",
     )
-    skip = element("a", "To the verdicts", href="#main", class_="skip")
-    top = element("header", element("h1", "Ordercast report"))
-    foot = element(
-        "footer",
-        "Made by ordercast verify. This file needs no network and runs no script.",
-    )
-    body = element("body", skip, top, main, foot)
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+    sign = SIGNS[STATES[outcome.exit_code]]
+    return document("Ordercast report", main, made_by="ordercast verify", sign=sign)
 
 
 def _detailed(runs: Sequence[RunOutcome]) -> Sequence[tuple[int, RunOutcome]]:
@@ -70,7 +51,8 @@ def _banner(outcome: Outcome) -> Markup:
     total = f"{len(expected):,} expected properties"
     words = [f"{counts['violated']:,} of {total} violated"] if counts["violated"] else []
     if undecided:
-        words.append(f"{undecided:,} of {total} could not be decided")
+        of_all = "" if words else f" of {total}"
+        words.append(f"{undecided:,}{of_all} could not be decided")
     text = "; ".join(words) or f"All {total} hold"
     events = sum(run.facts.events for run in outcome.runs)
     runs = "1 run" if len(outcome.runs) == 1 else f"{len(outcome.runs):,} runs"

@@ -11,6 +11,7 @@ from ordercast.pipeline.report.evidence import cards
 from ordercast.pipeline.report.health import health
 from ordercast.pipeline.report.legend import LEGEND
 from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
+from ordercast.pipeline.report.names import LONGEST_IN_TABLE, shortened
 from ordercast.pipeline.report.verdicts import (
     STATES,
     all_verdicts,
@@ -19,14 +20,15 @@ from ordercast.pipeline.report.verdicts import (
     whole_run,
 )
 
+LONGEST_NAME = 80  # of a run
 MOST_MEMBERS = 12  # named in a cell
 
 Section = tuple[str, str, Markup]  # anchor, heading, content
 
 
 def run_name(run: RunOutcome) -> str:
-    """For people: a trace of one run need not name it."""
-    return run.run or "(unnamed)"
+    """For people: not too long, and a trace of one run need not name it."""
+    return shortened(run.run, LONGEST_NAME) or "(unnamed)"
 
 
 def run_sections(run: RunOutcome, number: int, *, alone: bool) -> Markup:
@@ -42,7 +44,11 @@ def run_sections(run: RunOutcome, number: int, *, alone: bool) -> Markup:
         inside = element("details", element("summary", "Show all about this run"), inside)
     outcome = Markup() if alone else joined(" ", verdict(STATES[run.exit_code]))
     return element(
-        "section", element("h2", heading, outcome), inside, id=f"run-{number}", class_="run"
+        "section",
+        element("h2", heading, outcome, title=run.run),
+        inside,
+        id=f"run-{number}",
+        class_="run",
     )
 
 
@@ -123,7 +129,7 @@ def _facts(run: RunOutcome) -> Markup:
 def _groups(run: RunOutcome) -> Markup:
     rows = [
         [
-            group.name,
+            shortened(group.name, LONGEST_NAME),
             group.order or "not declared",
             group.protocol or "",
             group.scope or "",
@@ -138,6 +144,6 @@ def _groups(run: RunOutcome) -> Markup:
 
 
 def _members(members: tuple[str, ...]) -> str:
-    named = ", ".join(members[:MOST_MEMBERS])
+    named = ", ".join(shortened(name, LONGEST_IN_TABLE) for name in members[:MOST_MEMBERS])
     more = len(members) - MOST_MEMBERS
     return f"{named} and {more} more" if more > 0 else named
