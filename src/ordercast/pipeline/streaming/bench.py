@@ -17,7 +17,7 @@ from ordercast.pipeline.streaming.journal import RunStatus
 from ordercast.pipeline.streaming.live import Limits, LiveJudge, Notice
 from ordercast.pipeline.streaming.live.ledger import HYBRIDS
 from ordercast.pipeline.streaming.live.notices import EXCUSED, VIOLATED, WITHDRAWN
-from ordercast.pipeline.streaming.live.state import RunState
+from ordercast.pipeline.streaming.live.state import ORDERS, RunState
 from ordercast.trace.schema import Event
 
 REST = ""  # the judge of everything for which no order is declared
@@ -32,6 +32,7 @@ class BenchState(msgspec.Struct):
     domains: dict[str, str] = {}  # group -> its judge, from its first row on
     final_rows: list[Event] = []  # rows that belong to no group
     told: set[str] = set()  # notices that several judges could give
+    expected: tuple[str, ...] = ()  # what the user asked for when it began
 
 
 class Bench:
@@ -46,7 +47,11 @@ class Bench:
         limits: Limits | None = None,
     ) -> None:
         """`memory` is what `encode` gave after the batch before."""
-        self.state = BenchState() if memory is None else _decode(memory)
+        self.state = BenchState(expected=expected) if memory is None else _decode(memory)
+        if self.state.expected != expected:
+            had = ", ".join(self.state.expected) or "what the trace declares"
+            reason = f"it was begun to judge {had}; to judge something else start a new one"
+            raise TraceError("the checkpoint", None, None, reason)
         self.expected = expected
         self.stable_ms = stable_ms
         self.limits = limits or Limits()
@@ -98,7 +103,8 @@ class Bench:
     def _judge(self, name: str, parts: dict[str, list[Event]]) -> list[Event]:
         """The rows for this judge, who begins now if need be."""
         if name not in self.state.judges:
-            self.state.judges[name] = RunState()
+            checks = _base_names(self._expected_of(name)) & set(ORDERS)
+            self.state.judges[name] = RunState(checks=checks)
             parts[name] = list(self.state.final_rows)
         return parts.setdefault(name, [])
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from ordercast.pipeline.streaming.bench import Bench

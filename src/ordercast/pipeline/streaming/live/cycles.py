@@ -5,10 +5,12 @@ in an order that respects every edge, and is repaired in place when an edge cont
 (Pearce and Kelly's way). An edge that would close a circle is not added: it is the witness.
 
 A message that everybody has delivered and that nothing remembered precedes can be in no later
-circle, and is forgotten.
+circle, and is forgotten. One that is overdue somewhere is taken out, so that it holds nothing up.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from ordercast.pipeline.streaming.live.ledger import tell
 from ordercast.pipeline.streaming.live.state import (
@@ -24,8 +26,9 @@ from ordercast.pipeline.streaming.live.state import (
 
 def deliver(run: RunState, limits: Limits, q: Process, m: Message) -> None:
     """q delivers m for the first time."""
-    _extend(run, limits, EVERYTHING, q, m)
-    if m.group != NOBODY:
+    if "total.global" in run.checks:
+        _extend(run, limits, EVERYTHING, q, m)
+    if "total.group" in run.checks and m.group != NOBODY:
         _extend(run, limits, m.group, q, m)
 
 
@@ -70,7 +73,7 @@ def _repair(graph: Precedence, a: int, b: int) -> list[int]:
         here = waiting.pop()
         for there in graph.after.get(here, ()):
             if there == a:
-                return _path(came_from, b, here) + [a]
+                return [*_path(came_from, b, here), a]
             if there not in came_from and rank[there] < highest:
                 came_from[there] = here
                 waiting.append(there)
@@ -100,7 +103,7 @@ def _tell(
     run: RunState, limits: Limits, scope: int, graph: Precedence, path: list[int], q: Process
 ) -> None:
     """`path` leads from m to what q delivered just before m."""
-    steps = list(zip(path, path[1:], strict=False))
+    steps = list(pairwise(path))
     holders = [graph.after[a][b] for a, b in steps] + [[q.number]]
     if len({one[0] for one in holders}) < 3:
         return  # two processes disagree: that is told as such
@@ -131,6 +134,33 @@ def forget(graph: Precedence, number: int) -> None:
         graph.after.get(there, {}).pop(number, None)
 
 
-def can_forget(run: RunState, m: Message) -> bool:
-    """Nothing that is still remembered precedes it."""
-    return not any(m.number in graph.before for graph in run.graphs.values())
+def step_over(graph: Precedence, number: int) -> None:
+    """Take out a message that is overdue somewhere, and keep the order of its neighbours.
+
+    It must not hold what follows it. A circle that only its late delivery closes is not found; two
+    processes that disagree about it are (see `pairs`).
+    """
+    for following, holders in graph.after.get(number, {}).items():
+        for preceding in graph.before.get(number, ()):
+            both = [p for p in graph.after[preceding][number] if p in holders]
+            known = graph.after[preceding].setdefault(following, [])
+            known += [p for p in both if p not in known]
+            if known:
+                graph.before.setdefault(following, set()).add(preceding)
+            else:
+                del graph.after[preceding][following]
+    forget(graph, number)
+
+
+def is_out(run: RunState, m: Message) -> bool:
+    """Leave each graph in which nothing precedes it; has it left them all?
+
+    Two graphs may disagree about what comes first, so each is left by itself.
+    """
+    out = True
+    for graph in run.graphs.values():
+        if m.number in graph.before:
+            out = False
+        else:
+            forget(graph, m.number)
+    return out

@@ -2,7 +2,7 @@
 
 Most systems number their messages, so an id is split into a text and the number at its end, and
 numbers that follow each other are kept as one range: a million ids `alice/prices/1` ... take the
-space of one. Ids without a number are kept one by one, the newest `MOST_TEXTS` of them.
+space of one. Ids without a number are kept one by one. `MOST_KEPT` ranges and such ids are kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bisect import bisect_right
 
 import msgspec
 
-MOST_TEXTS = 50_000  # ids without a number that one set remembers
+MOST_KEPT = 50_000  # ranges, and ids without a number, that one set remembers
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})\Z", re.DOTALL)
 
 
@@ -22,6 +22,7 @@ class IdSet(msgspec.Struct):
     starts: dict[str, list[int]] = {}  # text before the number -> where each range starts ...
     stops: dict[str, list[int]] = {}  # ... and its last number
     texts: dict[str, None] = {}  # ids without a number, oldest first
+    ranges: int = 0
     forgotten: int = 0
 
     def add(self, name: str) -> None:
@@ -29,11 +30,22 @@ class IdSet(msgspec.Struct):
         match = _NUMBERED.match(name)
         if match is None:
             self.texts[name] = None
-            if len(self.texts) > MOST_TEXTS:
-                del self.texts[next(iter(self.texts))]
-                self.forgotten += 1
+        else:
+            self._add_number(match[1], int(match[2]))
+        if len(self) > MOST_KEPT:
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        """The oldest id without a number; if there is none, the lowest range of the oldest text."""
+        self.forgotten += 1
+        if self.texts:
+            del self.texts[next(iter(self.texts))]
             return
-        self._add_number(match[1], int(match[2]))
+        text = next(iter(self.starts))
+        del self.starts[text][0], self.stops[text][0]
+        self.ranges -= 1
+        if not self.starts[text]:
+            del self.starts[text], self.stops[text]
 
     def _add_number(self, text: str, number: int) -> None:
         starts = self.starts.setdefault(text, [])
@@ -46,6 +58,7 @@ class IdSet(msgspec.Struct):
         if follows and precedes:
             stops[at - 1] = stops.pop(at)
             del starts[at]
+            self.ranges -= 1
         elif follows:
             stops[at - 1] = number
         elif precedes:
@@ -53,6 +66,7 @@ class IdSet(msgspec.Struct):
         else:
             starts.insert(at, number)
             stops.insert(at, number)
+            self.ranges += 1
 
     def __contains__(self, name: str) -> bool:
         match = _NUMBERED.match(name)
@@ -66,4 +80,4 @@ class IdSet(msgspec.Struct):
 
     def __len__(self) -> int:
         """How many things are kept: ranges, and ids without a number."""
-        return len(self.texts) + sum(map(len, self.starts.values()))
+        return len(self.texts) + self.ranges

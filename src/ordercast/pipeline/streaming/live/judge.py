@@ -89,10 +89,9 @@ class LiveJudge:
         logs: dict[str, list[Event]] = {}
         for row in rows:
             run.events += 1
-            run.kinds.add(row.kind)
             run.latest_ns = max(run.latest_ns, row.time or 0)
             if row.kind == "group":
-                self._declare(row)
+                membership.declare(run, self.limits, row.group or "", list(row.members or ()))
             elif is_crash_note(row):
                 run.process(row.process or "").noted = True
                 recheck(run)
@@ -104,21 +103,13 @@ class LiveJudge:
             for row in log:
                 self._queue(p, row)
 
-    def _declare(self, row: Event) -> None:
-        run = self.state
-        membership.declare(run, self.limits, row.group or "", list(row.members or ()))
-        if row.order is not None:
-            promise = (row.group or "", row.order, row.protocol or "", row.scope or "domain")
-            if promise not in run.promises:
-                run.promises.append(promise)
-
     def _queue(self, p: Process, row: Event) -> None:
         index = row.index or 0
         if p.last_index is not None and index <= p.last_index:
             self._out_of_order(p, row, index)
             return
         p.last_index = index
-        if (p.ended or p.crashed or (p.held and p.held[-1].kind in ("end", "crash"))):
+        if p.ended or p.crashed or (p.held and p.held[-1].kind in ("end", "crash")):
             tell(
                 self.state, self.limits, "wellformed", (p.name, "after the last"),
                 f"{p.name} has a `{row.kind}` after its last event.",
@@ -322,7 +313,8 @@ class LiveJudge:
         if change is not None and change.inside:
             m.view = change.current
         m.clock = predecessors.stamp(p, EVERYTHING)
-        m.group_clock = predecessors.stamp(p, g.number)
+        if "causal.group" in self.state.checks:
+            m.group_clock = predecessors.stamp(p, g.number)
         for scope in (EVERYTHING, g.number):
             trail = p.sent.get(scope)
             if trail is None:
@@ -351,7 +343,7 @@ class LiveJudge:
         pairs.deliver(run, self.limits, q, m)
         cycles.deliver(run, self.limits, q, m)
         m.got[q.number] = q.position
-        if m.group != NOBODY:
+        if m.group != NOBODY and "total.gapless" in run.checks:
             trail = q.delivered.get(m.group)
             if trail is None:
                 trail = q.delivered[m.group] = Trail()
@@ -398,8 +390,10 @@ class LiveJudge:
         withdraw(run, lambda f: f.by_end_of == p.number, why)
         withdraw(
             run,
-            lambda f: f.property == "vsync"
-            and any(all(run.processes[n].lost for n in one) for one in f.observers),
+            lambda f: (
+                f.property == "vsync"
+                and any(all(run.processes[n].lost for n in one) for one in f.observers)
+            ),
             why,
         )
 

@@ -42,12 +42,12 @@ def tell(
         _firmer(known, sentence, witness, [list(one) for one in observers], gap)
         _say(run, known)
         return
-    count = run.counts[name] = run.counts.get(name, 0) + 1
-    if count > limits.findings:
-        if count == limits.findings + 1:
-            text = f"{limits.findings} violations of {name} were told; from here they are counted"
+    if run.told.get(name, 0) >= limits.findings:
+        if run.doubt(f"violations of {name} that were not told"):
+            text = f"{limits.findings} violations of {name} were told; further ones are not"
             run.notices.append(Notice(LIMIT, name, f"findings|{name}", text))
         return
+    run.told[name] = run.told.get(name, 0) + 1
     run.findings[key] = Finding(
         name, key, sentence, witness, [list(one) for one in observers], gap, by_end_of
     )

@@ -256,10 +256,12 @@ def _record_view(run: RunState, g: Group, row: HeldRow) -> None:
     lists.append(row.members)
     withdraw(
         run,
-        lambda f: f.gap is not None
-        and f.gap.group == g.number
-        and f.gap.lowest <= row.view <= f.gap.highest
-        and run.processes[f.gap.process].name not in row.members,
+        lambda f: (
+            f.gap is not None
+            and f.gap.group == g.number
+            and f.gap.lowest <= row.view <= f.gap.highest
+            and run.processes[f.gap.process].name not in row.members
+        ),
         "a view without it was recorded",
     )
     if len(g.views) > MOST_CHANGES:

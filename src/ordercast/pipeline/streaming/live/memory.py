@@ -68,7 +68,11 @@ def _look(run: RunState, limits: Limits, number: int) -> bool:
         q.overdue_told -= 1
         why = "its log has ended without it" if q.ended else "it is owed no more"
         _say(run, RELEASED, q, m, f"{q.name} has not delivered {m.id}: {why}.")
-    if late or not cycles.can_forget(run, m):
+    if late:
+        for graph in run.graphs.values():
+            cycles.step_over(graph, m.number)
+        return False
+    if not cycles.is_out(run, m):
         return False
     forget(run, m)
     return True

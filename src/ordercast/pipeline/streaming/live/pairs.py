@@ -25,11 +25,16 @@ from ordercast.pipeline.streaming.live.state import (
 
 def deliver(run: RunState, limits: Limits, q: Process, m: Message) -> None:
     """q delivers m for the first time; m.got does not have q yet."""
+    everywhere = not run.checks.isdisjoint(("total.pairwise", "total.global"))
+    gapless = m.group != NOBODY and "total.gapless" in run.checks
+    in_group = gapless or (m.group != NOBODY and "total.group" in run.checks)
     for number, at in m.got.items():
         p = run.processes[number]
-        _compare(run, limits, p, q, m, at, EVERYTHING)
-        if m.group != NOBODY:
+        if everywhere:
+            _compare(run, limits, p, q, m, at, EVERYTHING)
+        if in_group:
             _compare(run, limits, p, q, m, at, m.group)
+        if gapless:
             _walk(run, limits, p, q, m, at, q.position)
             _walk(run, limits, q, p, m, q.position, at)
 

@@ -25,15 +25,31 @@ MOST_PERHAPS = 1_000  # missed messages of a group whose members are not known, 
 
 def deliver(run: RunState, limits: Limits, q: Process, m: Message) -> None:
     """q delivers m, whose send was read."""
-    own = [-1] * m.sender + [m.at]
     for scope, kind in ((EVERYTHING, "global"), (m.group, "group")):
-        clock = m.clock if scope == EVERYTHING else m.group_clock
-        for order, marks, known in (("fifo", q.fifo, own), ("causal", q.causal, clock)):
-            passed = marks.get(scope)
-            if passed is None:
-                passed = marks[scope] = Passed()
-            _inversion(run, limits, f"{order}.{kind}", q, m, passed)
-            _raise(run, limits, f"{order}.{kind}", q, m, passed, known, scope)
+        fifo, causal = f"fifo.{kind}", f"causal.{kind}"
+        if fifo in run.checks:
+            passed = _passed(q, q.fifo, scope)
+            _inversion(run, limits, fifo, q, m, passed)
+            _learn(run, limits, fifo, q, m, passed, m.sender, m.at, scope)
+        if causal in run.checks:
+            passed = _passed(q, q.causal, scope)
+            _inversion(run, limits, causal, q, m, passed)
+            clock = m.clock if scope == EVERYTHING else m.group_clock
+            for sender, upto in enumerate(clock):
+                _learn(run, limits, causal, q, m, passed, sender, upto, scope)
+        elif scope == EVERYTHING:  # who owes what depends on it
+            _merge(_passed(q, q.causal, scope), m.clock)
+
+
+def _passed(q: Process, marks: dict[int, Passed], scope: int) -> Passed:
+    passed = marks.get(scope)
+    if passed is None:
+        passed = marks[scope] = Passed()
+    epoch = q.changes_before + len(q.changed_at)
+    if passed.epoch != epoch:  # another membership: what was not owed before may be owed now
+        passed.epoch = epoch
+        passed.compared = [-1] * len(passed.compared)
+    return passed
 
 
 def _inversion(
@@ -49,37 +65,45 @@ def _inversion(
         )  # fmt: skip
 
 
-def _raise(
+def _learn(
     run: RunState,
     limits: Limits,
     name: str,
     q: Process,
     b: Message,
     passed: Passed,
-    known: list[int],
+    sender: int,
+    upto: int,
     scope: int,
 ) -> None:
-    epoch = q.changes_before + len(q.changed_at)
-    if passed.epoch != epoch:  # another membership: what was not owed before may be owed now
-        passed.epoch = epoch
-        passed.compared = [-1] * len(passed.compared)
-    short = len(known) - len(passed.clock)
+    """By delivering b, q knows of the sender's log up to this position."""
+    short = sender + 1 - len(passed.clock)
     if short > 0:
         passed.clock += [-1] * short
         passed.by += [""] * short
         passed.compared += [-1] * short
-    for sender, upto in enumerate(known):
-        if upto > passed.compared[sender]:
-            trail = run.processes[sender].sent.get(scope)
-            if trail is not None and trail.at and trail.at[-1] > passed.compared[sender]:
-                for number in trail.between(passed.compared[sender], upto):
-                    a = run.messages.get(number)
-                    if a is not None and a is not b and q.number not in a.got:
-                        _missed(run, limits, name, q, a, b)
-            passed.compared[sender] = upto
+    after = passed.compared[sender]
+    if upto <= after:
+        return
+    passed.compared[sender] = upto
+    if upto > passed.clock[sender]:
+        passed.clock[sender] = upto
+        passed.by[sender] = b.id
+    trail = run.processes[sender].sent.get(scope)
+    for number in () if trail is None else trail.between(after, upto):
+        if number != b.number:
+            a = run.messages.get(number)
+            if a is not None and q.number not in a.got:
+                _missed(run, limits, name, q, a, b)
+
+
+def _merge(passed: Passed, clock: list[int]) -> None:
+    short = len(clock) - len(passed.clock)
+    if short > 0:
+        passed.clock += [-1] * short
+    for sender, upto in enumerate(clock):
         if upto > passed.clock[sender]:
             passed.clock[sender] = upto
-            passed.by[sender] = b.id
 
 
 def _missed(run: RunState, limits: Limits, name: str, q: Process, a: Message, b: Message) -> None:

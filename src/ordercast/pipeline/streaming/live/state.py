@@ -16,12 +16,18 @@ FROM_THE_START = -1  # a membership that no event of the log opens
 MOST_CHANGES = 256  # membership changes remembered per process and group, views per group
 
 
+ORDERS = (
+    "fifo.group", "fifo.global", "causal.group", "causal.global",
+    "total.group", "total.global", "total.pairwise", "total.gapless",
+)  # fmt: skip
+
+
 class Limits(msgspec.Struct, frozen=True):
     """What may be remembered of one run. Reaching one is said, and the verdicts say so too."""
 
     messages: int = 200_000  # not yet delivered by everybody who owes them
     held_rows: int = 500_000  # deliveries whose send was not read yet, and what follows them
-    findings: int = 1_000  # told per property; further ones are only counted
+    findings: int = 1_000  # told per property
     overdue: int = 20  # told per process at a time; further ones are only counted
 
 
@@ -49,6 +55,8 @@ class Trail(msgspec.Struct):
 
     def between(self, after: int, upto: int) -> list[int]:
         """Those at after < position <= upto."""
+        if not self.at or self.at[-1] <= after:
+            return []
         return self.numbers[bisect_right(self.at, after) : bisect_right(self.at, upto)]
 
 
@@ -182,7 +190,7 @@ class Precedence(msgspec.Struct):
 class RunState(msgspec.Struct):
     """Everything about one run."""
 
-    run: str = ""
+    checks: set[str] = msgspec.field(default_factory=lambda: set(ORDERS))  # the rest is always
     processes: list[Process] = []
     groups: list[Group] = []
     process_numbers: dict[str, int] = {}
@@ -195,11 +203,9 @@ class RunState(msgspec.Struct):
     waiting: dict[str, list[int]] = {}  # message -> processes whose next row needs its send
     graphs: dict[int, Precedence] = {}
     findings: dict[str, Finding] = {}
-    counts: dict[str, int] = {}  # per property, the untold ones included
+    told: dict[str, int] = {}  # findings per property
     notices: list[Notice] = []  # since the last time somebody took them
     doubts: dict[str, int] = {}  # what limits judging, and how often
-    kinds: set[str] = set()
-    promises: list[tuple[str, str, str, str]] = []  # (group, order, protocol, scope) declared
     old: list[int] = []  # messages past the stability time that are still owed
     young_from: int = 0  # messages below this number were looked at
     events: int = 0

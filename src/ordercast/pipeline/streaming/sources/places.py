@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError
 from ordercast.trace.expand import segment_events
-from ordercast.trace.layout import SEALED_SUFFIX, SEGMENT_SUFFIX, segment_number
+from ordercast.trace.layout import SEGMENT_SUFFIX, sealed_path, segment_number
 from ordercast.trace.segments import read_segment
 
 SETTLED_SECONDS = 2.0
@@ -89,27 +89,32 @@ def _listing(folder: Path) -> tuple[dict[str, list[int]], list[Path]]:
 def _advance_log(folder: Path, log: str, numbers: list[int], at: str, share: int) -> str:
     segment, rows = map(int, at.split(":"))
     segment = segment or 1
-    while share > 0:
-        if segment not in numbers:
-            if segment < max(numbers):
-                path = folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}"
-                raise TraceError(path, None, None, "this segment of the log is missing")
-            break
+    while share > 0 and _is_there(folder, log, segment, numbers):
         there = _segment_rows(folder, log, segment)
         taken = min(there - rows, share)
         rows, share = rows + taken, share - taken
-        if rows < there or segment + 1 not in numbers:
+        if rows < there or not _is_there(folder, log, segment + 1, numbers):
             break
         segment, rows = segment + 1, 0
     return f"{segment}:{rows}" if segment > 1 or rows else "0:0"
 
 
+def _is_there(folder: Path, log: str, segment: int, numbers: list[int]) -> bool:
+    """Is there such a segment? If only later ones are, the log has a hole and is refused."""
+    if segment in numbers or segment > numbers[-1]:
+        return segment in numbers
+    path = folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}"
+    if path.exists() or sealed_path(path).exists():  # it came while the folder was listed
+        return True
+    raise TraceError(path, None, None, "this segment of the log is missing")
+
+
 def _segment_rows(folder: Path, log: str, segment: int) -> int:
-    sealed = folder / f"{log}{segment:05d}{SEALED_SUFFIX}"
+    path = folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}"
     try:
-        return len(segment_events(read_segment(folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}")))
+        return len(segment_events(read_segment(path)))
     except FileNotFoundError:
-        with pq.ParquetFile(sealed) as file:
+        with pq.ParquetFile(sealed_path(path)) as file:
             return int(file.metadata.num_rows)
 
 
