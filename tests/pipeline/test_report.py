@@ -13,6 +13,7 @@ from notation import trace
 from ordercast.pipeline.figures import Figures, GroupFigures
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.report import page, write_report
+from ordercast.pipeline.report.costs import MOST_GROUPS
 from ordercast.pipeline.report.evidence import MOST_CARDS
 from ordercast.pipeline.report.names import LONGEST
 from ordercast.pipeline.report.page import MOST_DETAILED_RUNS, MOST_LISTED_RUNS
@@ -260,6 +261,13 @@ def test_latencies_of_zero_are_called_a_coarse_clock() -> None:
     group = GroupFigures("g", None, 1, 2, 0, latency=spread(0, 0))
     text = page(Outcome((run_of(trace(CLEAN), figures=Figures(groups=(group,))),)))
     assert "the clock was too coarse to tell" in text
+
+
+def test_of_many_groups_the_busiest_are_listed_and_the_others_counted() -> None:
+    run = run_of(trace(CLEAN), figures=figures(MOST_GROUPS + 7))
+    assert "7 more groups with fewer deliveries are not listed" in page(Outcome((run,)))
+    run = run_of(trace(CLEAN), figures=figures(MOST_GROUPS))
+    assert "not listed" not in page(Outcome((run,)))
 
 
 def test_a_healthy_trace_is_called_one() -> None:

@@ -15,6 +15,7 @@ _TOLD_BY_PROTOCOL_TRACES = (
     'This trace does not tell. Traces recorded with `trace="protocol"` do: they have a row for '
     "each arrival."
 )
+MOST_GROUPS = 50  # rows of a table, those with most deliveries first
 _COUNTS = (
     ("packets", "packets received"),
     ("retransmissions", "sent again"),
@@ -41,7 +42,11 @@ def costs(figures: Figures) -> Markup:
         _figure("Bytes", _bytes(groups)),
         class_="figures",
     )
-    return joined(plots, _figure("Traffic", _traffic(groups)))
+    left_out = len(groups) - MOST_GROUPS
+    more = f"{left_out:,} more groups with fewer deliveries are not listed: `--json` has them."
+    return joined(
+        plots, _figure("Traffic", _traffic(groups)), _soft(more) if left_out > 0 else Markup()
+    )
 
 
 def _figure(title: str, inside: Markup) -> Markup:
@@ -83,7 +88,7 @@ def _spreads(known: Sequence[tuple[str, Spread]], words: str, things: str) -> Ma
     ]
     rows = [
         [swatch(k), name, f"{spread.count:,}", *(duration(spread.at(p)) for p in (50, 90, 99, 100))]
-        for k, (name, spread) in enumerate(known)
+        for k, (name, spread) in enumerate(known[:MOST_GROUPS])
     ]
     headings = ["", "group", things, "half within", "90 %", "99 %", "longest"]
     numbers = table(headings, rows, label=words, numbers=range(2, 7), class_="dense")
@@ -137,7 +142,7 @@ def _traffic(groups: Sequence[GroupFigures]) -> Markup:
         return Markup()
     rows = [
         [one.group, f"{one.deliveries:,}", *(_count(getattr(one, key)) for key, _ in used)]
-        for one in groups
+        for one in groups[:MOST_GROUPS]
     ]
     headings = ["group", "deliveries", *(words for _, words in used)]
     return table(headings, rows, label="Traffic", numbers=range(1, len(headings)), class_="dense")

@@ -75,7 +75,7 @@ def _stairs(line: Line, end: float, across: Share, upwards: Share) -> str:
 def swatch(number: int) -> Markup:
     """A piece of the line with this number, for a legend; nothing for a line that is not drawn."""
     if number >= MOST_LINES:
-        return element("span", "not drawn", class_="soft")
+        return element("span", "not drawn", class_="soft counted")
     sample = element("path", d="M0 5H34", class_=f"curve curve{number}")
     return element("svg", sample, class_="swatch", viewBox="0 0 34 10", aria_hidden="true")
 

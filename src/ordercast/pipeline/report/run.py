@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ordercast.pipeline.outcome import RunOutcome
 from ordercast.pipeline.report.advice import undecided
-from ordercast.pipeline.report.costs import costs
+from ordercast.pipeline.report.costs import MOST_GROUPS, costs
 from ordercast.pipeline.report.evidence import cards
 from ordercast.pipeline.report.health import health
 from ordercast.pipeline.report.legend import LEGEND
@@ -137,10 +137,13 @@ def _groups(run: RunOutcome) -> Markup:
             f"{group.deliveries:,}",
             _members(group.members),
         ]
-        for group in run.groups
+        for group in run.groups[:MOST_GROUPS]
     ]
     headings = ["group", "order", "protocol", "scope", "sent", "delivered", "members"]
-    return table(headings, rows, label="Groups", numbers=(4, 5), class_="wordy")
+    left_out = len(run.groups) - MOST_GROUPS
+    more = element("p", f"{left_out:,} more groups are not listed.", class_="soft")
+    listing = table(headings, rows, label="Groups", numbers=(4, 5), class_="wordy")
+    return joined(listing, more) if left_out > 0 else listing
 
 
 def _members(members: tuple[str, ...]) -> str:
