@@ -1,13 +1,31 @@
 """The checks themselves: pure functions over one run's integer arrays, with no Spark in them.
 
-run.py         columns of one run -> dense integers, one log per process
-causality.py   happened-before, as one stamp per message
-membership.py  who is in which group when, and who owes which message
-integrity.py   wellformed, no_duplication, no_creation, membership
-liveness.py    validity, agreement
-precedence.py  fifo and causal: what must come before what
-total.py       total.group, .global, .pairwise
-gapless.py     total.gapless
-views.py       views, vsync, sending_view
-judge.py       all of them: the 32 verdicts
+The run
+    ids.py         message ids -> dense integers
+    load.py        batches of rows -> a run
+    run.py         one run: columns by row, by message and by delivery
+    promises.py    what it declares, and the sub-run of a domain
+    scratch.py     columns in memory, or in files
+    compiled.py    loops that numba compiles when there is enough to do
+
+What several checks ask
+    causality.py   happened-before, as one stamp per message
+    sends.py       how many sends of a process came before a row
+    recorded.py    the views of each group
+    membership.py  who is in which group when, and who owes which message
+    absences.py    what a process never delivers
+    merge.py       all delivery orders as one, if they fit
+    opposites.py   who delivers two messages in opposite orders
+    agreed.py      the merged order, and who strays from it
+
+The checks
+    integrity.py   wellformed, no_duplication, no_creation, membership; knots.py: causal cycles
+    liveness.py    validity, agreement
+    precedence.py  fifo and causal: what must come before what
+    total.py       total.group, .global, .pairwise; cycles.py: their witnesses
+    gapless.py     total.gapless; suspects.py and gaps.py: what may be missing, and what is
+    views.py       views, sending_view
+    vsync.py       vsync
+    findings.py    what a check has found
+    judge.py       all of them: the 32 verdicts
 """

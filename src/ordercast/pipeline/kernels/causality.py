@@ -275,7 +275,10 @@ def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:
 
 
 def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> int | None:
-    """A message that brought news of a to the sender of b; a itself if it can be."""
+    """A message that brought news of a to the sender of b; a itself if it can be.
+
+    One whose sender knew a itself comes before others: that makes the chain short.
+    """
     here = run.deliveries(int(run.sender[b]))
     until = int(np.searchsorted(run.delivered_row[here], run.sent_row[b]))
     heard = run.delivered[here][:until]
@@ -285,4 +288,14 @@ def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> 
     if causality.by_group:
         heard = heard[run.group_of[heard] == run.group_of[a]]
     told = heard[causality.known(int(run.sender[a]), heard, int(run.number[a]))]
+    told = np.concatenate((told[directly(run, a, told)], told))
     return next((int(m) for m in told if int(m) not in seen), None)
+
+
+def directly(run: Run, a: int, messages: Ints) -> Bools:
+    """Which of these were sent by a process that had sent or delivered a before?"""
+    knew = np.full(len(run.processes), len(run), np.int64)  # process -> since which row
+    for q in run.deliverers(a):
+        knew[q] = run.where(q, a)
+    knew[run.sender[a]] = run.sent_row[a]
+    return np.asarray(knew[run.sender[messages]] < run.sent_row[messages])

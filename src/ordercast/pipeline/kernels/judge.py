@@ -158,10 +158,7 @@ class _Judge:
         """What membership asks: the components of those who joined on the way."""
         if self._full_scan is not None:
             return self._full_scan.causality
-        causality = scan(self._run, self._logs, joiners(self._run)).causality
-        if causality.cyclic and self._part.family == "facts":
-            causality = scan(self._run, self._logs).causality
-        return causality
+        return scan(self._run, self._logs, joiners(self._run)).causality
 
     @cached_property
     def _members(self) -> Membership:

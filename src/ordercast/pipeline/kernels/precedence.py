@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from ordercast.pipeline.kernels.absences import Absent
-from ordercast.pipeline.kernels.causality import CAUSAL, FIFO, Scan, chain
+from ordercast.pipeline.kernels.causality import CAUSAL, FIFO, Scan, chain, directly
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.findings import Evidence, TwoForms
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
@@ -110,20 +110,22 @@ class _Observer:
         logs = self._scan.logs
         a = ~int(logs.steps[step])
         earlier = logs.steps[int(logs.bounds[self._log]) : step]
-        b = self._last_reaching(~earlier[earlier < 0], a)
+        b = self._reaching(~earlier[earlier < 0], a)
         run = self._run
         return (
             f"{self._name} delivers {run.name(b)} before {run.name(a)}, but {self._why(a, b)}",
             self._witness(a, b),
         )
 
-    def _last_reaching(self, messages: Ints, a: int) -> int:
+    def _reaching(self, messages: Ints, a: int) -> int:
+        """The last of these that a precedes; one whose sender knew a itself if there is one."""
         run, sender = self._run, int(self._run.sender[a])
         if self._bit == FIFO:
             reaching = (run.sender[messages] == sender) & (run.number[messages] >= run.number[a])
-        else:
-            reaching = self._causality.known(sender, messages, int(run.number[a]))
-        return int(messages[np.flatnonzero(reaching)[-1]])
+            return int(messages[reaching][-1])
+        messages = messages[self._causality.known(sender, messages, int(run.number[a]))]
+        direct = messages[directly(run, a, messages)]
+        return int(direct[-1] if len(direct) else messages[-1])
 
     def gap(self, gap: Gap) -> Evidence:
         a, b = gap

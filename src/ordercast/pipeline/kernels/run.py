@@ -186,7 +186,9 @@ class Run:
         }
         if message != NONE:
             found["message"] = self.name(message)
-            found["group"] = self.groups[self.group_of[message]]
+            group = int(self.group_of[message])
+            if group != NONE:
+                found["group"] = self.groups[group]
         return found
 
     def send_event(self, message: int) -> list[dict[str, object]]:
