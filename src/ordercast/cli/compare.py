@@ -61,17 +61,24 @@ def compare(
 
 def show(comparison: Comparison, console: Console) -> None:
     """One row per run; columns that no run tells are left out, and that is said."""
-    from ordercast.pipeline.compare_table import PRICE, SPEED, told, untold
+    from ordercast.pipeline.compare_table import (
+        PRICE,
+        PRICE_TITLE,
+        SPEED,
+        SPEED_TITLE,
+        told,
+        untold,
+    )
 
     runs = comparison.runs
     speed, price = told(SPEED, runs), told(PRICE, runs)
-    table = _table("What was kept, and how fast", "order", "promise")
+    table = _table(SPEED_TITLE, "order", "promise")
     for run in runs:
         state = f"[{COLOURS[run.state]}]{run.state}[/]"
         _add(table, speed, run, escape(", ".join(run.orders)), state)
     console.print(table)
     if price:
-        table = _table("At what price")
+        table = _table(PRICE_TITLE)
         for run in runs:
             _add(table, price, run)
         console.print(table)
@@ -84,8 +91,11 @@ def show(comparison: Comparison, console: Console) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", *columns):
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("run", overflow="fold", min_width=12)
+    for name in columns:
         table.add_column(name, overflow="fold")
     return table
 

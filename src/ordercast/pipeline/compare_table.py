@@ -57,30 +57,30 @@ HEADERS = Figure(
     compact,
     "header bytes (column overhead)",
 )
-PACKETS = Figure(
-    "packets/msg", _of(lambda all_: _per(all_.packets, all_.sends)), compact, _PROTOCOL
-)
+PACKETS = Figure("packets", _of(lambda all_: _per(all_.packets, all_.sends)), compact, _PROTOCOL)
 AGAIN = Figure(
-    "sent again/msg", _of(lambda all_: _per(all_.retransmissions, all_.sends)), compact, _PROTOCOL
+    "again", _of(lambda all_: _per(all_.retransmissions, all_.sends)), compact, _PROTOCOL
 )
-NULLS = Figure("nulls/msg", _of(lambda all_: _per(all_.nulls, all_.sends)), compact, _PROTOCOL)
+NULLS = Figure("nulls", _of(lambda all_: _per(all_.nulls, all_.sends)), compact, _PROTOCOL)
 WAITED = Figure(
     "held back",
     _of(lambda all_: _per(all_.waited, all_.hold_back.count) if all_.hold_back else None),
     _share,
     _PROTOCOL,
 )
+SPEED_TITLE = "What was kept, and how fast"
+PRICE_TITLE = "At what price: packets, copies sent again and nulls are per message sent"
 SPEED = (
     Figure("sent", _of(lambda all_: all_.sends), compact, "sends"),
     Figure("delivered", _of(lambda all_: all_.deliveries), compact, "deliveries"),
-    Figure("latency p50", _of(lambda all_: _at(all_.latency, 50)), duration, _TIMES),
-    Figure("p99", _of(lambda all_: _at(all_.latency, 99)), duration, _TIMES),
-    Figure("deliveries/s", _deliveries_per_s, compact, _TIMES),
+    Figure("lat. p50", _of(lambda all_: _at(all_.latency, 50)), duration, _TIMES),
+    Figure("lat. p99", _of(lambda all_: _at(all_.latency, 99)), duration, _TIMES),
+    Figure("deliv./s", _deliveries_per_s, compact, _TIMES),
 )
 PRICE = (
     WAITED,
     Figure("wait p50", _of(lambda all_: _at(all_.hold_back, 50)), duration, _PROTOCOL),
-    Figure("p99", _of(lambda all_: _at(all_.hold_back, 99)), duration, _PROTOCOL),
+    Figure("wait p99", _of(lambda all_: _at(all_.hold_back, 99)), duration, _PROTOCOL),
     HEADERS,
     PACKETS,
     AGAIN,

@@ -8,16 +8,16 @@ from ordercast.pipeline.figures import Spread
 from ordercast.pipeline.report.markup import Markup, element, joined
 from ordercast.pipeline.report.scale import Scale, duration
 
-_WIDTH, _ROW = 720, 30
-_LEFT, _RIGHT, _TOP, _BOTTOM = 150, 24, 10, 44
-_LONGEST_NAME = 20
-_MOST_SHARE = 0.85  # of the width: the longest bar leaves room for its number
+_WIDTH, _ROW = 460, 28
+_LEFT, _RIGHT, _TOP, _BOTTOM = 122, 22, 6, 46
+_LONGEST_NAME = 17
+_MOST_SHARE = 0.8  # of the width: the longest bar leaves room for its number
 
 CHART_STYLE = """
-.wideplot { max-width: 720px; } .comparebar { fill: var(--c0); }
+.comparebar { fill: var(--c0); }
 .comparerange { fill: var(--c0); opacity: .55; } .half { stroke: var(--ink); stroke-width: 2.5; }
 .whisker { stroke: var(--c0); stroke-width: 1.5; fill: none; }
-svg.wideplot text { fill: var(--ink); } svg.wideplot .words { fill: var(--soft); }
+svg.chart text { fill: var(--ink); } svg.chart .words { fill: var(--soft); }
 """
 
 Written = Callable[[float], str]
@@ -36,7 +36,7 @@ def bars(values: Sequence[tuple[str, float | None]], *, words: str, written: Wri
         )  # fmt: skip
         label = element("text", text, x=f"{_LEFT + length + 7:.1f}", y=_middle(k) + 4)
         rows.append(joined(_name(k, name), bar, label))
-    return _chart(rows, len(values), [], words)
+    return _chart(rows, len(values), [], words, bottom=_BOTTOM - 16)
 
 
 def ranges(spreads: Sequence[tuple[str, Spread | None]], *, words: str) -> Markup:
@@ -78,8 +78,10 @@ def _unknown(row: int) -> Markup:
     return element("text", "not recorded", x=_LEFT + 6, y=_middle(row) + 4)
 
 
-def _chart(rows: list[Markup], count: int, grid: list[Markup], words: str) -> Markup:
-    height = _TOP + _ROW * count + _BOTTOM
+def _chart(
+    rows: list[Markup], count: int, grid: list[Markup], words: str, *, bottom: int = _BOTTOM
+) -> Markup:
+    height = _TOP + _ROW * count + bottom
     below = element("text", words, x=(_LEFT + _WIDTH) // 2, y=height - 8, class_="middle words")
     return element(
         "svg",
@@ -89,7 +91,7 @@ def _chart(rows: list[Markup], count: int, grid: list[Markup], words: str) -> Ma
         viewBox=f"0 0 {_WIDTH} {height}",
         role="img",
         aria_label=words,
-        class_="plot wideplot",
+        class_="plot chart",
     )
 
 

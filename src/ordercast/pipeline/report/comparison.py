@@ -12,7 +12,9 @@ from ordercast.pipeline.compare_table import (
     NULLS,
     PACKETS,
     PRICE,
+    PRICE_TITLE,
     SPEED,
+    SPEED_TITLE,
     Figure,
     told,
     untold,
@@ -60,7 +62,7 @@ def comparison_page(comparison: Comparison) -> str:
         _numbers(runs),
         _times(runs, "Delivery latency", "time from send to delivery", lambda g: g.latency),
         _times(runs, "Hold-back time", "time from arrival to delivery", lambda g: g.hold_back),
-        *(_price(runs, *price) for price in _PRICES),
+        element("div", *(_price(runs, *price) for price in _PRICES), class_="figures"),
     )
     top = element("header", element("h1", "Ordercast comparison"))
     foot = element(
@@ -99,8 +101,8 @@ def _numbers(runs: Sequence[Compared]) -> Markup:
     prices = [[element("b", run.label), *(figure.cell(run) for figure in price)] for run in runs]
     notes = [element("p", f"{text}.", class_="soft") for text in untold(runs)]
     return joined(
-        _table(["run", "order", "as declared"], speeds, speed, "What was kept, and how fast"),
-        _table(["run"], prices, price, "At what price") if price else "",
+        _table(["run", "order", "as declared"], speeds, speed, SPEED_TITLE),
+        _table(["run"], prices, price, PRICE_TITLE) if price else "",
         *notes,
     )
 
@@ -148,4 +150,5 @@ def _price(runs: Sequence[Compared], figure: Figure, title: str, words: str) -> 
     values = [(run.label, figure.value(run)) for run in runs]
     if not any(value for _, value in values):
         return Markup()
-    return joined(element("h3", title), bars(values, words=words, written=figure.written))
+    drawn = bars(values, words=words, written=figure.written)
+    return element("figure", element("h3", title), drawn)
