@@ -23,9 +23,10 @@ PACKAGES = (
     "stack",
     "wire",
     "simulation",
-    "trace",
+    "trace/oracle",
 )
-SHARED = (*(f"src/ordercast/{package}" for package in PACKAGES), "sweep")
+MODULES = ("trace/holds.py", "trace/schema.py", "trace/watch.py")
+SHARED = (*(f"src/ordercast/{path}" for path in (*PACKAGES, *MODULES)), "sweep")
 
 
 class Ledger(msgspec.Struct):
@@ -44,8 +45,8 @@ def hash_of_sources(protocol: str) -> str:
     """Changes when a Python file changes on which its runs or their verdicts depend."""
     page = ROOT / "src" / Path(*PROTOCOLS[protocol].__module__.split(".")).with_suffix(".py")
     digest = blake2b(page.read_bytes() if page.exists() else b"", digest_size=16)
-    for folder in SHARED:
-        for file in sorted((ROOT / folder).rglob("*.py")):
+    for path in SHARED:
+        for file in sorted((ROOT / path).rglob("*.py")) or [ROOT / path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

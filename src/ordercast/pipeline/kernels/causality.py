@@ -295,7 +295,8 @@ def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> 
 def directly(run: Run, a: int, messages: Ints) -> Bools:
     """Which of these were sent by a process that had sent or delivered a before?"""
     knew = np.full(len(run.processes), len(run), np.int64)  # process -> since which row
-    for q in run.deliverers(a):
-        knew[q] = run.where(q, a)
+    places = np.flatnonzero(run.delivered == a)
+    deliverers = np.searchsorted(run.delivery_start, places, side="right") - 1
+    knew[deliverers] = run.delivered_row[places]
     knew[run.sender[a]] = run.sent_row[a]
     return np.asarray(knew[run.sender[messages]] < run.sent_row[messages])
