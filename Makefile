@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep docs browser lock clean
+.PHONY: help demo test check bench sweep docs browser lock clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,6 +36,10 @@ sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 
 docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/build.py
+
+notebook: $(READY) ## run the example notebook and keep what it shows
+	@$(BIN)/jupyter execute --inplace --NotebookClient.record_timing=False \
+	    examples/notebook/judge_a_trace.ipynb
 
 # The tests of the report in a browser look for Chromium by these names, or at ORDERCAST_CHROMIUM.
 BROWSERS := chromium chromium-browser google-chrome

@@ -95,11 +95,10 @@ def test_the_command_judges_on_a_cluster(cluster: str, folder: Path, trace: Path
 
 OWN_SESSION = """
 import json, sys
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
-from ordercast.pipeline import read_traces, verify
+from ordercast.pipeline import read_traces, ship, verify
 from ordercast.pipeline.reach import await_executor
-from ordercast.pipeline.ship import package_zip, ship
+from ordercast.pipeline.ship import package_zip
 from ordercast.pipeline.session import local_session
 
 def lines_of(call, *arguments):

@@ -8,12 +8,14 @@ this machine, on a cluster, or of Spark Connect:
     violations(verdicts).show(truncate=False)
     measure(events, per=["run"]).show()
 
-`verdict.judge_paths` does all of it for the command line.
+On a cluster session of your own, call `ship(spark)` once: it sends this package to the executors.
+`local_session` has done so already. `verdict.judge_paths` does all of it for the command line.
 """
 
 from ordercast.pipeline.measure import deliveries, facts, groups, measure
 from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.session import local_session
+from ordercast.pipeline.ship import ship
 from ordercast.pipeline.verify import verify, violations
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "local_session",
     "measure",
     "read_traces",
+    "ship",
     "verify",
     "violations",
 ]
