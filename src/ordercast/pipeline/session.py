@@ -24,7 +24,7 @@ from ordercast.pipeline.ship import is_local, ship
 
 SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64
-CONNECT_RETRIES = 8  # together about half a minute; PySpark's own would be ten minutes
+CONNECT_RETRIES = 6  # a quarter of a minute per call; PySpark's own would be ten minutes
 CONNECT_BACKOFF_MS = 5000
 _C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
 _LOOPBACK = "127.0.0.1"
