@@ -15,8 +15,10 @@ from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.report import page, write_report
 from ordercast.pipeline.report.costs import MOST_GROUPS
 from ordercast.pipeline.report.evidence import MOST_CARDS
-from ordercast.pipeline.report.names import LONGEST
+from ordercast.pipeline.report.names import LONGEST, LONGEST_IN_TABLE
 from ordercast.pipeline.report.page import MOST_DETAILED_RUNS, MOST_LISTED_RUNS
+from ordercast.pipeline.report.plot import MOST_LINES
+from ordercast.pipeline.report.scene import MOST_EVENTS
 from ordercast.trace.schema import PROPERTIES
 from reported import (
     CLEAN,
@@ -268,6 +270,19 @@ def test_of_many_groups_the_busiest_are_listed_and_the_others_counted() -> None:
     assert "7 more groups with fewer deliveries are not listed" in page(Outcome((run,)))
     run = run_of(trace(CLEAN), figures=figures(MOST_GROUPS))
     assert "not listed" not in page(Outcome((run,)))
+
+
+def test_the_page_about_the_report_names_its_limits() -> None:
+    about = (Path(__file__).parents[2] / "docs" / "REPORT.md").read_text(encoding="utf-8")
+    limits = re.findall(r"^\| (.+?) \| ([0-9][^;|]*)", about, re.MULTILINE)
+    assert dict(limits) == {
+        "runs shown in full, the worst first": f"{MOST_DETAILED_RUNS} ",
+        "runs listed": f"{MOST_LISTED_RUNS:,} ",
+        "cards per property": f"{MOST_CARDS} ",
+        "events in a diagram": f"{MOST_EVENTS} ",
+        "characters of a name in a diagram, in a table": f"{LONGEST}, {LONGEST_IN_TABLE}",
+        "groups in a table, in a plot": f"{MOST_GROUPS}, {MOST_LINES} ",
+    }
 
 
 def test_a_healthy_trace_is_called_one() -> None:

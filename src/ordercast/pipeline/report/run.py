@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ordercast.pipeline.outcome import RunOutcome
@@ -66,7 +67,7 @@ def _sections(run: RunOutcome) -> Iterator[Section]:
 
 def _contents(sections: Sequence[Section], number: int) -> Markup:
     links = [
-        element("a", title.partition(",")[0], href=f"#run-{number}-{anchor}")
+        element("a", re.split(r",| \(", title)[0], href=f"#run-{number}-{anchor}")
         for anchor, title, _ in sections
     ]
     return element("nav", *links, aria_label="Sections on this run")
