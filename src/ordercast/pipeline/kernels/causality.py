@@ -143,8 +143,10 @@ def logs_by_group(run: Run, logs: Logs) -> Logs:
     """One log per process and group, from one log per process."""
     message = np.where(logs.steps < 0, ~logs.steps, logs.steps)
     process = np.repeat(logs.process, np.diff(logs.bounds))
+    keys = len(run.processes) * len(run.groups)
     key = process.astype(np.int64) * len(run.groups) + run.group_of[message]
-    order = np.argsort(key, kind="stable")
+    # Numbers of 16 bits are sorted in linear time.
+    order = np.argsort(key.astype(np.uint16) if keys < 1 << 16 else key, kind="stable")
     ordered = key[order]
     firsts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     if not len(ordered):

@@ -135,7 +135,9 @@ class Run:
 
     @cached_property
     def _by_group(self) -> tuple[Ints, Ints]:
-        order = np.argsort(self.group_of, kind="stable").astype(np.int32)
+        small = len(self.groups) < 1 << 15  # numbers of 16 bits are sorted in linear time
+        groups = self.group_of.astype(np.int16) if small else self.group_of
+        order = np.argsort(groups, kind="stable").astype(np.int32)
         bounds = np.searchsorted(self.group_of[order], np.arange(len(self.groups) + 1))
         return order, bounds
 
@@ -152,7 +154,8 @@ class Run:
             return []
         if (groups == groups[0]).all():
             return [(int(groups[0]), np.arange(here.start, here.stop, dtype=np.int32))]
-        order = np.argsort(groups, kind="stable")
+        small = len(self.groups) < 1 << 15
+        order = np.argsort(groups.astype(np.int16) if small else groups, kind="stable")
         bounds = np.flatnonzero(np.diff(groups[order])) + 1
         return [
             (int(groups[part[0]]), (part + here.start).astype(np.int32))
