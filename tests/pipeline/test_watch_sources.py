@@ -30,6 +30,8 @@ def record(folder: Path, process: str, frames: int, *, close: bool = True) -> Re
     recorder = Recorder(folder, run="r", process=process, segment_bytes=200, seal=False)
     recorder.group("g", ["p", "q"], order="fifo", protocol="x", scope="domain")
     recorder.crash_of("z")
+    recorder.protocol_event("nack", "g", "q", 1, 2)
+    recorder.protocol_event("null", "g", "q", 0, 0)
     for n in range(frames):
         recorder.send("g", 3 * n + 1, 3, 30, 1_000 + n)
         recorder.deliver("g", process, 3 * n + 1, 3, n, 12, 2_000 + n)
@@ -48,7 +50,7 @@ def test_a_recording_is_read_in_order_and_in_full_whatever_the_batches(tmp_path:
         rows += read(tmp_path, place, then)
         place = then
     own = [row for row in rows if row.process == "p"]
-    assert [row.index for row in own] == list(range(1, 7 * 6 + 2))
+    assert [row.index for row in own] == list(range(1, 7 * 6 + 5))
     assert own == [row for row in read_events(tmp_path) if row.process == "p"]
 
 
@@ -68,7 +70,7 @@ def test_a_slice_is_the_same_after_its_segment_was_sealed(tmp_path: Path) -> Non
 def test_the_unfinished_segment_of_a_process_at_work_is_read(tmp_path: Path) -> None:
     recorder = record(tmp_path, "p", 2, close=False)
     place = advance(tmp_path, {}, now=LATER, most_rows=1_000)
-    assert len([row for row in read(tmp_path, {}, place) if row.process == "p"]) == 12
+    assert len([row for row in read(tmp_path, {}, place) if row.process == "p"]) == 15
     recorder.end()
     recorder.flush()
     then = advance(tmp_path, place, now=LATER, most_rows=1_000)

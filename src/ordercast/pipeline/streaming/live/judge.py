@@ -70,6 +70,7 @@ class LiveJudge:
     def settle(self) -> list[Notice]:
         """Nothing more will come: judge what still waits for a send."""
         self._go_on(self.state.now_ms)
+        memory.settle(self.state, self.limits)
         notices, self.state.notices = self.state.notices, []
         return notices
 

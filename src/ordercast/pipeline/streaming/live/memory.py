@@ -7,7 +7,7 @@ them. After that only its id is remembered, for duplicates.
 
 from __future__ import annotations
 
-from ordercast.pipeline.streaming.live import cycles
+from ordercast.pipeline.streaming.live import cycles, pairs
 from ordercast.pipeline.streaming.live.membership import owes
 from ordercast.pipeline.streaming.live.notices import ARRIVED, LIMIT, OVERDUE, RELEASED, Gap, Notice
 from ordercast.pipeline.streaming.live.state import (
@@ -54,6 +54,7 @@ def _look(run: RunState, limits: Limits, number: int) -> bool:
     m = run.messages.get(number)
     if m is None:
         return True
+    pairs.tell_passed(run, limits, m)
     late = [] if m.group == NOBODY else debtors(run, m)
     m.debtors = len(late)
     owing = {q.number for q in late}
@@ -76,6 +77,12 @@ def _look(run: RunState, limits: Limits, number: int) -> bool:
         return False
     forget(run, m)
     return True
+
+
+def settle(run: RunState, limits: Limits) -> None:
+    """Nothing more will come: what was passed stays missing."""
+    for m in run.messages.values():
+        pairs.tell_passed(run, limits, m)
 
 
 def debtors(run: RunState, m: Message) -> list[Process]:

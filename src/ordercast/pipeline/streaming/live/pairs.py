@@ -91,8 +91,23 @@ def _walk(
     for number in trail.between(start, at):
         a = run.messages.get(number)
         if a is not None and a is not b and q.number not in a.got:
-            gap = owes(run, q, a, x)
-            if isinstance(gap, Gap):
-                tell_gap(run, limits, "total.gapless", q, a, b.id, gap, seen_by=p.number)
+            a.passed.append((q.number, x, b.id, p.number))
+            if a.number < run.young_from:
+                tell_passed(run, limits, a)
     walk.at = max(start, at)
     walk.epoch = epoch
+
+
+def tell_passed(run: RunState, limits: Limits, a: Message) -> None:
+    """total.gapless: q delivered b, at that position, without a, which p delivered before b.
+
+    It is told once the stability time of a is over. If q delivers a before, the two processes
+    disagree, and that is told: whose log is read first must not decide who is blamed.
+    """
+    passed, a.passed = a.passed, []
+    for number, x, b, seen_by in passed:
+        q = run.processes[number]
+        if number not in a.got:
+            gap = owes(run, q, a, x)
+            if isinstance(gap, Gap):
+                tell_gap(run, limits, "total.gapless", q, a, b, gap, seen_by=seen_by)

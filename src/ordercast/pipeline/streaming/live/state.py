@@ -173,6 +173,7 @@ class Message(msgspec.Struct):
     since_ms: int = 0  # when it was first read
     got: dict[int, int] = {}  # who delivered it, at which position
     said: dict[int, str] = {}  # no send so far: whom each delivery names as the sender
+    passed: list[tuple[int, int, str, int]] = []  # (q, position, b, p): see `pairs.tell_passed`
     overdue: list[int] = []  # at whom that was told
     debtors: int = 0  # how many owed it when it was last looked at
 

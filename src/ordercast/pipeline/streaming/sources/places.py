@@ -18,14 +18,15 @@ import msgspec
 import pyarrow.parquet as pq
 
 from ordercast.errors import TraceError
-from ordercast.trace.expand import segment_events
 from ordercast.trace.layout import SEGMENT_SUFFIX, sealed_path, segment_number
-from ordercast.trace.segments import read_segment
+from ordercast.trace.schema import STATISTICAL_KINDS
+from ordercast.trace.segments import RECORD, RECORD_FIELDS, RECORD_KINDS, read_segment
 
 SETTLED_SECONDS = 2.0
 GROWING = (".jsonl", ".ndjson")
 WHOLE = (".csv", ".parquet")
 TO_THE_END = 2**62  # a segment that was left behind is complete: all its rows
+_COUNT = RECORD_FIELDS.index("count")
 JSONL_BYTES_PER_ROW = 64  # a low guess, to turn a limit of rows into one of bytes
 
 Place = dict[str, str]
@@ -112,10 +113,18 @@ def _is_there(folder: Path, log: str, segment: int, numbers: list[int]) -> bool:
 def _segment_rows(folder: Path, log: str, segment: int) -> int:
     path = folder / f"{log}{segment:05d}{SEGMENT_SUFFIX}"
     try:
-        return len(segment_events(read_segment(path)))
+        return sum(map(_rows_of, RECORD.iter_unpack(read_segment(path).records)))
     except FileNotFoundError:
         with pq.ParquetFile(sealed_path(path)) as file:
             return int(file.metadata.num_rows)
+
+
+def _rows_of(record: tuple[int, ...]) -> int:
+    """How many events a record stands for (see `trace.expand`)."""
+    kind, count = RECORD_KINDS[record[0]], record[_COUNT]
+    if kind in ("send", "deliver"):
+        return count
+    return max(count, 1) if kind in STATISTICAL_KINDS else 1
 
 
 def _advance_lines(file: Path, at: int, share: int) -> int:
