@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import WeakSet
 
-import ordercast
-
+_PACKAGE = Path(__file__).parents[1]
 _shipped: WeakSet[Any] = WeakSet()  # sessions that have it
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, whenever it is made
 
@@ -52,7 +51,7 @@ def is_connect(spark: Any) -> bool:
 
 def package_zip() -> Path:
     """The package as a zip file, which is there until this process ends."""
-    content = _zipped(Path(ordercast.__file__).parent)
+    content = _zipped(_PACKAGE)
     path = Path(_folder().name, f"ordercast-{hashlib.sha256(content).hexdigest()[:12]}.zip")
     path.write_bytes(content)
     return path
