@@ -82,3 +82,7 @@ def test_a_refusal_names_the_file_as_the_caller_did_the_line_and_their_field(
         read_traces(spark, ["a.jsonl"], small_bytes=small_bytes, mapping=mapping)
     assert (refused.value.file, refused.value.line, refused.value.column) == ("a.jsonl", 2, "op")
     assert refused.value.reason.startswith("'psubscribe' is not in [kinds]")
+    Path("a.jsonl").write_text("oops")
+    with pytest.raises(TraceError) as refused:
+        read_traces(spark, ["a.jsonl"], small_bytes=small_bytes, mapping=mapping)
+    assert (refused.value.file, refused.value.line) == ("a.jsonl", 1)

@@ -10,6 +10,7 @@ import pytest
 from ordercast.errors import TraceError
 from ordercast.trace.mapping import LogMapping, read_mapping
 from ordercast.trace.mapping.files import mapped_files
+from ordercast.trace.mapping.reading import mapped_events
 from ordercast.trace.read import read_events
 from ordercast.trace.schema import Event
 
@@ -42,8 +43,8 @@ def log(file: Path, *rows: str) -> None:
             out.write(json.dumps({**values, "t": int(values.get("t", 0))}) + "\n")
 
 
-def order_of(events: list[Event], process: str) -> list[str | None]:
-    return [event.message for event in events if event.process == process]
+def order_of(events: list[Event], process: str) -> list[str]:
+    return [event.message or "" for event in events if event.process == process]
 
 
 def test_a_folder_is_read_by_the_patterns_of_the_mapping(tmp_path: Path) -> None:
@@ -55,6 +56,8 @@ def test_a_folder_is_read_by_the_patterns_of_the_mapping(tmp_path: Path) -> None
     assert mapped_files([tmp_path, tmp_path / "app-1.log"], mapping) == wanted
     named = tmp_path / "other.log"
     assert mapped_files(named, mapping) == [named], "what is named outright is read"
+    everything = mapping_of(tmp_path, 'files = "*"\n' + LINES)
+    assert tmp_path / "mapping.toml" not in mapped_files(tmp_path, everything)
     (tmp_path / "empty").mkdir()
     with pytest.raises(TraceError, match=r"no files here for .*: app-\*\.log \(key 'files'\)"):
         mapped_files(tmp_path / "empty", mapping)
@@ -101,10 +104,11 @@ def test_by_time_rows_are_sorted_within_and_across_files(tmp_path: Path) -> None
 def test_by_time_many_equal_times_stay_in_the_order_of_their_lines(tmp_path: Path) -> None:
     mapping = mapping_of(tmp_path, TIMES)
     log(tmp_path / "a.log", *(f"p send m{n:03d} 8" for n in range(100)), "p send m100 9")
-    log(tmp_path / "b.log", *(f"q deliver m{n:03d} 8" for n in range(100)))
+    log(tmp_path / "b.log", *(f"p deliver x{n:03d} 8" for n in range(100)))
     found = read_events(tmp_path, mapping)
-    assert order_of(found, "p") == [f"m{n:03d}" for n in range(101)]
-    assert order_of(found, "q") == [f"m{n:03d}" for n in range(100)]
+    assert [m for m in order_of(found, "p") if m[0] == "m"] == [f"m{n:03d}" for n in range(101)]
+    assert [m for m in order_of(found, "p") if m[0] == "x"] == [f"x{n:03d}" for n in range(100)]
+    assert len({event.index for event in found}) == len(found), "no two rows have one index"
 
 
 def test_by_time_a_row_without_a_time_is_refused(tmp_path: Path) -> None:
@@ -157,3 +161,15 @@ def test_a_complete_process_that_nobody_is_is_refused(tmp_path: Path) -> None:
     log(tmp_path / "a.log", "billy send m1")
     with pytest.raises(TraceError, match=r"no process 'bily'; did you mean 'billy'\?"):
         read_events(tmp_path, mapping)
+
+
+def test_declared_names_that_no_row_has_are_told(tmp_path: Path) -> None:
+    names = '[[group]]\nname = "gg"\nmembers = ["p", "qq"]\n'
+    mapping = mapping_of(tmp_path, LINES + names)
+    log(tmp_path / "a.log", "p send m1", "q deliver m1")
+    said: list[str] = []
+    mapped_events(tmp_path, mapping, said.append)
+    assert said == [
+        "2 of 2 rows are events (1 send, 1 deliver); no row of the declared group gg (there is g); "
+        "no row of the declared member qq (there is p, q)"
+    ]

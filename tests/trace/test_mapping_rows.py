@@ -127,11 +127,14 @@ def test_text_by_a_pattern_and_the_name_of_the_file(tmp_path: Path) -> None:
     assert "does not match '-(" in refusal(tmp_path, mapping, content, "x.log").reason
 
 
+ONE = {"key": "y", "value": {"intValue": 1}}
 SPAN = {
     "spanId": "s1", "kind": 4, "startTimeUnixNano": "5",
     "attributes": [
         {"key": "messaging.destination.name", "value": {"stringValue": "g"}},
         {"key": "messaging.batch.message_count", "value": {"intValue": "3"}},
+        {"key": "to", "value": {"arrayValue": {"values": [{"stringValue": "q"}]}}},
+        {"key": "x", "value": {"kvlistValue": {"values": [ONE]}}},
     ],
 }  # fmt: skip
 OTLP = """
@@ -144,6 +147,8 @@ kind = "kind"
 message = "links.0.spanId | spanId"
 group = "attributes.messaging.destination.name"
 size = "attributes.messaging.batch.message_count"
+members = "attributes.to"
+note = "attributes.x.y"
 [kinds]
 producer = "send"
 consumer = "deliver"
@@ -162,11 +167,11 @@ def test_spans_in_otlp_json(tmp_path: Path) -> None:
     early = {**SPAN, "spanId": "s0", "startTimeUnixNano": "4"}
     served = {"spanId": "s3", "kind": 2}
     content = lines(export(SPAN, served, early), export(consumed, service="q"))
-    assert events(tmp_path, OTLP, content) == [
-        Event("p", 4, "send", "s0", "g", time=4, size=3),
-        Event("p", 5, "send", "s1", "g", time=5, size=3),
-        Event("q", 9, "deliver", "s1", "g", time=9, size=3),
-    ]
+    found = events(tmp_path, OTLP, content)
+    assert [(e.process, e.index, e.kind, e.message, e.group) for e in found] == [
+        ("p", 4, "send", "s0", "g"), ("p", 5, "send", "s1", "g"), ("q", 9, "deliver", "s1", "g"),
+    ]  # fmt: skip
+    assert {(e.size, e.members, e.note) for e in found} == {(3, ("q",), "1")}
     metrics = refusal(tmp_path, OTLP, lines({"resourceMetrics": []}))
     assert "it has resourceMetrics where 'resourceSpans' must be" in metrics.reason
     broken = refusal(tmp_path, OTLP, lines({"resourceSpans": [1]}))
@@ -261,8 +266,17 @@ def test_a_default_stands_in_for_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_dotted_path_finds_nested_fields_lists_and_dotted_names(tmp_path: Path) -> None:
     mapping = JSONL.replace('"id"', '"a.b.c | d.1.e | f.g"')
-    rows = [{**PUB, "a": {"b.c": "x"}}, {**PUB, "d": [{}, {"e": "y"}]}, {**PUB, "f.g": "z"}]
-    assert [event.message for event in events(tmp_path, mapping, lines(*rows))] == ["x", "y", "z"]
+    values = [{"a": {"b.c": "x"}}, {"a.b": {"c": "w"}}, {"d": [{}, {"e": "y"}]}, {"f.g": "z"}]
+    found = events(tmp_path, mapping, lines(*(PUB | value for value in values)))
+    assert [event.message for event in found] == ["x", "w", "y", "z"]
+
+
+def test_their_own_declarations_of_groups_belong_to_nobody(tmp_path: Path) -> None:
+    mapping = with_columns(members='{ field = "all", optional = true }') + 'GROUP = "group"\n'
+    row = {"what": "GROUP", "topic": "g", "all": ["p", "q"]}
+    wanted = [Event(None, None, "group", group="g", members=("p", "q")), SENT]
+    assert events(tmp_path, mapping, lines(PUB, row)) == wanted
+    assert events(tmp_path, mapping, lines(PUB, row | {"who": "p"})) == wanted
 
 
 # What is refused, and what is left out.

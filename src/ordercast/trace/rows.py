@@ -31,6 +31,7 @@ NEEDED_COLUMNS = {
     "group": ("group",),
 }
 LARGEST = 2**63 - 1
+OTHER_FIELDS = " (logs with other fields: --map, see docs/FOREIGN.md)"
 _STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
 )
@@ -97,7 +98,7 @@ class Row:
     def kind(self) -> str:
         kind = self.text("kind")
         if kind is None:
-            raise self.refused("kind", "missing; every row needs it")
+            raise self.refused("kind", f"missing; every row needs it{OTHER_FIELDS}")
         if kind not in KINDS:
             raise self.refused("kind", f"unknown kind {kind!r}; known are {', '.join(KINDS)}")
         return kind
@@ -158,7 +159,7 @@ def require_columns(columns: Collection[str], file: Path, line: int | None) -> N
     missing = [column for column in REQUIRED_COLUMNS if column not in columns]
     if missing:
         needed = ", ".join(REQUIRED_COLUMNS)
-        reason = f"missing column{_found(columns, missing)}; a trace needs {needed}"
+        reason = f"missing column{_found(columns, missing)}; a trace needs {needed}{OTHER_FIELDS}"
         raise TraceError(file, line, ", ".join(missing), reason)
 
 

@@ -39,9 +39,12 @@ class Place(msgspec.Struct, frozen=True):
 def map_file(place: Place, source: Source) -> tuple[Events, Survey]:
     """The events of one file as columns, and what was seen. Raises `TraceError`."""
     reading = _Reading(place, source)
-    for batch, unmatched in parts_of(place.file, source):
-        reading.unmatched += unmatched
-        reading.take(batch)
+    try:
+        for batch, unmatched in parts_of(place.file, source):
+            reading.unmatched += unmatched
+            reading.take(batch)
+    except TraceError as fault:  # named as the caller named the file
+        raise TraceError(place.shown, fault.line, fault.column, fault.reason) from fault
     return reading.finished()
 
 
@@ -52,7 +55,7 @@ class _Reading:
         self.place = place
         self.source = source
         self.by_name = {column.name: column for column in source.columns}
-        self.refused = Refusals(place.shown)
+        self.refused = Refusals(place.file)
         self.events: Events = {name: [] for name in ("run", "index", *self.by_name)}
         self.rows = self.filtered = self.unmatched = 0
         self.ignored: Counter[str] = Counter()
@@ -112,7 +115,7 @@ class _Reading:
 
     def _values(self, column: Column, batch: Batch) -> list[Any]:
         """The values of one of our columns, with the type it must have."""
-        values = origin_values(column.origin, batch, self.place.shown)
+        values = origin_values(column.origin, batch, self.place.file)
         if column.default is not None:
             values = [column.default if is_absent(value) else value for value in values]
         for field in column.fields:
@@ -172,6 +175,7 @@ class _Reading:
             present=self.present,
             logs=_log_ends(self.events),
             runs=frozenset(self.events["run"]),
+            groups=frozenset(self.events.get("group", ())) - {None},
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ordercast.trace.mapping.account import said
 from ordercast.trace.mapping.apply import Events, Place, map_file
 from ordercast.trace.mapping.files import mapped_files, source_of
 from ordercast.trace.mapping.spec import LogMapping
@@ -15,7 +16,6 @@ from ordercast.trace.mapping.survey import (
     added_events,
     check_complete,
     check_surveys,
-    said,
 )
 from ordercast.trace.schema import COLUMNS, Event
 
@@ -66,7 +66,7 @@ def concluded(
     files: Sequence[Path], surveys: Sequence[Survey], mapping: LogMapping, note: Note
 ) -> list[Event]:
     """What follows from all surveys: refusals, a note for people, the rows that are added."""
-    note(said(surveys))
+    note(said(surveys, mapping))
     check_surveys(files, surveys, mapping)
     check_complete(surveys, mapping)
     return added_events(surveys, mapping)

@@ -16,7 +16,7 @@ class Refusals:
     """The refusals of one file."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file  # as the caller named it
+        self.file = file
 
     def bad_value(self, column: Column, batch: Batch, place: int, reason: str) -> TraceError:
         """A value has the wrong type."""

@@ -2,12 +2,11 @@
 
 Files are read apart, perhaps by different machines. What can only be said of all of them is said
 from their surveys: whether a field of the mapping exists at all, whether a process has its rows in
-one file, where each log ends, and how many rows were left out.
+one file, and where each log ends.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from ordercast.errors import TraceError
 from ordercast.trace.mapping.section import said_nearest
 from ordercast.trace.mapping.spec import LogMapping, Source
 from ordercast.trace.schema import Event
-
-MOST_WORDS = 5  # ignored words that are named, the most frequent first
 
 
 class LogEnd(msgspec.Struct, frozen=True):
@@ -43,6 +40,7 @@ class Survey(msgspec.Struct, frozen=True):
     present: tuple[str, ...]  # what the first row has, to name the nearest
     logs: tuple[LogEnd, ...]
     runs: frozenset[str]
+    groups: frozenset[str]  # that events have
 
 
 def check_surveys(files: Sequence[Path], surveys: Sequence[Survey], mapping: LogMapping) -> None:
@@ -128,25 +126,3 @@ def check_complete(surveys: Iterable[Survey], mapping: LogMapping) -> None:
     for name in sorted(mapping.complete - known):
         hint = said_nearest(name, sorted(known))
         raise TraceError(mapping.file, None, "complete", f"no process {name!r}{hint}")
-
-
-def said(surveys: Iterable[Survey]) -> str:
-    """In words: how many rows became events, and how many were left out and why."""
-    surveys = list(surveys)
-    rows = sum(survey.rows for survey in surveys)
-    kinds: Counter[str] = sum((Counter(survey.kinds) for survey in surveys), Counter())
-    ignored: Counter[str] = sum((Counter(survey.ignored) for survey in surveys), Counter())
-    filtered = sum(survey.filtered for survey in surveys)
-    unmatched = sum(survey.unmatched for survey in surveys)
-    events = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    parts = [f"{kinds.total()} of {rows} rows are events" + (f" ({events})" if events else "")]
-    if ignored:
-        words = [f"{count} {word!r}" for word, count in ignored.most_common(MOST_WORDS)]
-        others = len(ignored) - MOST_WORDS
-        more = f", and {others} other words" if others > 0 else ""
-        parts.append(f"{ignored.total()} ignored ({', '.join(words)}{more})")
-    if filtered:
-        parts.append(f"{filtered} left out by [where] or [unless]")
-    if unmatched:
-        parts.append(f"{unmatched} lines do not match the pattern")
-    return "; ".join(parts)
