@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -33,7 +33,7 @@ TRACES = 10_000
 FIRST_SEED = 1_000_000  # none that the tests use
 BLOCK = 100
 
-Verdicts = dict[str, str]
+Verdicts = Mapping[str, str]
 
 
 def run() -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _judge(seed: int) -> Judged:
 
 def _spark_verdicts(seeds: Iterable[int]) -> dict[int, Verdicts]:
     spark = local_session(app_name="oracle")
-    found: dict[int, Verdicts] = {}
+    found: dict[int, dict[str, str]] = {}
     try:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "runs.jsonl"
@@ -99,7 +99,7 @@ def _spark_verdicts(seeds: Iterable[int]) -> dict[int, Verdicts]:
                 found.setdefault(int(row["run"]), {})[row["property"]] = row["verdict"]
     finally:
         spark.stop()
-    return found
+    return dict(found)
 
 
 def _differences(wanted: dict[int, Verdicts], found: dict[int, Verdicts]) -> list[int]:
