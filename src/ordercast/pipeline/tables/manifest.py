@@ -42,7 +42,7 @@ class JudgedRun(msgspec.Struct, frozen=True):
 
     sources: str  # digest of its files: names, sizes, times of change
     schema: int
-    version: str  # the ordercast that judged
+    judge: str  # which code judged
     quiescent: bool
 
 

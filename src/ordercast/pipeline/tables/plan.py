@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ordercast.pipeline.tables.manifest import JudgedRun, Manifest, SeenFile, digest
 
 
@@ -52,4 +54,4 @@ def _entry(paths: list[str], files: Mapping[str, SeenFile], made: JudgedRun) -> 
         (path, files[path].size, files[path].modified, files[path].mapping)
         for path in sorted(paths)
     ]
-    return JudgedRun(digest(facts), made.schema, made.version, made.quiescent)
+    return msgspec.structs.replace(made, sources=digest(facts))

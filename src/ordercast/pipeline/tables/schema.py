@@ -121,7 +121,7 @@ _ALL = (
                    "the first violations, in words and as JSON"),
             Column("reasons", "array<string>", "why something is inconclusive"),
             Column("quiescent", "boolean", "whether cut logs were taken as complete"),
-            Column("version", "string", "the ordercast that judged"),
+            Column("judge", "string", "which code judged: a digest of it"),
             Column("judged", "timestamp", "when"),
         ),
         ("promise", "property"),

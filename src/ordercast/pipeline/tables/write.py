@@ -19,7 +19,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from ordercast import __version__
 from ordercast.errors import ConfigError
 from ordercast.pipeline.laid_out import runs_of_files
 from ordercast.pipeline.measure import deliveries, measure
@@ -27,6 +26,7 @@ from ordercast.pipeline.measured import measured
 from ordercast.pipeline.read import find_files
 from ordercast.pipeline.tables.clean import clean
 from ordercast.pipeline.tables.files import append, check_names, read_runs, remove_runs, run_files
+from ordercast.pipeline.tables.judge_version import judge_version
 from ordercast.pipeline.tables.manifest import JudgedRun, load_manifest, save_manifest, writing
 from ordercast.pipeline.tables.plan import plan_runs
 from ordercast.pipeline.tables.schema import SCHEMA_VERSION, TABLES
@@ -70,8 +70,8 @@ def write_tables(
 ) -> Summary:
     """Bring the tables in `folder` up to date with the traces in `paths`.
 
-    A run is judged if it is new, or if its files, the options, the mapping or the version of
-    ordercast are not those that its tables were made with. Runs that are in no file of `paths`
+    A run is judged if it is new, or if its files, the options, the mapping or the code that
+    judges are not those that its tables were made with. Runs that are in no file of `paths`
     stay as they are.
 
     Raises `TraceError` for input that cannot be read, before any table is touched, and
@@ -80,7 +80,7 @@ def write_tables(
     folder = Path(folder).absolute()
     files = find_files(paths, mapping)
     _refuse_own(files, folder)
-    made = JudgedRun("", SCHEMA_VERSION, __version__, quiescent)
+    made = JudgedRun("", SCHEMA_VERSION, judge_version(), quiescent)
     with writing(folder):
         say("looking for new runs")
         sources = Sources(spark, files, mapping, note=note)
@@ -134,7 +134,7 @@ class _Writer:
         return verdicts.withColumns(
             {
                 "quiescent": sf.lit(quiescent),
-                "version": sf.lit(__version__),
+                "judge": sf.lit(judge_version()),
                 "judged": sf.lit(datetime.now(UTC)),
             }
         )
