@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.cli.spark import spark_settings
 from ordercast.errors import ConfigError, TraceError
 from ordercast.pipeline.reach import own_address
 from ordercast.pipeline.session import cluster_defaults
@@ -233,6 +234,17 @@ def test_a_file_that_a_worker_does_not_see_is_refused_with_the_name_of_the_worke
 def test_what_we_have_no_sentence_for_is_left_as_it_is() -> None:
     assert explained("ZeroDivisionError: division by zero") is None
     assert explained("ModuleNotFoundError: No module named 'ordercast.pipeline'") is None
+
+
+def test_settings_are_read_as_key_and_value_and_the_last_one_counts() -> None:
+    given = ["spark.a=1", "spark.b=x=y", "spark.a=2"]
+    assert spark_settings(given) == {"spark.a": "2", "spark.b": "x=y"}
+
+
+@pytest.mark.parametrize("conf", ["spark.a", "=1", ""])
+def test_what_is_no_setting_is_refused(conf: str) -> None:
+    with pytest.raises(ValueError, match="not key=value"):
+        spark_settings([conf])
 
 
 def test_the_zip_holds_the_package_and_is_the_same_each_time() -> None:
