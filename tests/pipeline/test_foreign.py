@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +15,6 @@ from pyspark.sql import functions as sf
 from ordercast.errors import TraceError
 from ordercast.pipeline import read_traces, verify
 from ordercast.pipeline.read import SMALL_BYTES
-from ordercast.pipeline.verdict import judge_paths
 from ordercast.trace.mapping import read_mapping
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -42,7 +43,8 @@ def test_every_example_is_judged_as_its_page_says(spark: SparkSession) -> None:
         events = read_traces(spark, [FOREIGN / example], small_bytes=small_bytes, mapping=mapping)
         return events.withColumn("run", sf.lit(f"{example} {small_bytes}"))
 
-    lanes = [(example, size) for example in VIOLATED for size in (IN_TASKS, SMALL_BYTES)]
+    lanes = [(example, SMALL_BYTES) for example in VIOLATED]
+    lanes += [("csv-tables", IN_TASKS), ("text-logs", IN_TASKS)]  # several files, rows added
     together = reduce(DataFrame.unionByName, [events_of(*lane) for lane in lanes])
     rows = verify(together).where("verdict = 'violated'").collect()
     found = {(row["run"], row["property"]) for row in rows}
@@ -52,21 +54,6 @@ def test_every_example_is_judged_as_its_page_says(spark: SparkSession) -> None:
             assert is_violated == (name in VIOLATED[example]), (example, size, name)
     single = {name for run, name in found if run.startswith("redis/single")}
     assert single == set()
-
-
-def test_judging_paths_with_a_mapping_tells_what_was_left_out() -> None:
-    notes: list[str] = []
-    mapping = read_mapping(mapping_of("app-logs"))
-    outcome = judge_paths(
-        [FOREIGN / "app-logs"], master="local[2]", mapping=mapping, note=notes.append
-    )
-    assert outcome.exit_code == 1
-    [broken] = [one for one in outcome.runs[0].expected if one.verdict == "violated"]
-    assert broken.because == "declared: fifo (domain scope): orders"
-    assert notes == [
-        "34 of 45 rows are events (22 deliver, 11 send, 1 drop); "
-        "11 ignored (6 'heartbeat', 5 'http.request')"
-    ]
 
 
 @pytest.mark.parametrize("small_bytes", [IN_TASKS, SMALL_BYTES])
@@ -86,3 +73,23 @@ def test_a_refusal_names_the_file_as_the_caller_did_the_line_and_their_field(
     with pytest.raises(TraceError) as refused:
         read_traces(spark, ["a.jsonl"], small_bytes=small_bytes, mapping=mapping)
     assert (refused.value.file, refused.value.line) == ("a.jsonl", 1)
+
+
+def test_the_notebook_lines_of_the_page_show_the_violation(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (FOREIGN.parents[1] / "docs" / "FOREIGN.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    Path("logs").mkdir()
+    for name, log in zip("ab", re.findall(r"```jsonl\n(.*?)```", page, re.DOTALL), strict=True):
+        Path("logs", f"{name}.jsonl").write_text(log)
+    Path("mapping.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    [lines] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"spark": spark}
+    exec(lines, names)
+    assert "fifo.global" in capsys.readouterr().out
+    names["events"].write.partitionBy("run").parquet(str(tmp_path / "traces"))
+    assert read_traces(spark, ["traces"]).count() == 5

@@ -11,6 +11,7 @@ import pytest
 from ordercast.errors import TraceError
 from ordercast.trace.mapping import read_mapping
 from ordercast.trace.mapping.reading import mapped_events
+from ordercast.trace.mapping.records import LONGEST_CELL
 from ordercast.trace.read import read_events, read_table
 from ordercast.trace.schema import Event
 from ordercast.trace.tables import table_events
@@ -234,6 +235,8 @@ def test_times_in_every_unit(tmp_path: Path, column: str, value: Any, means: int
         ({"time": '"t"'}, {"t": "noon"}, "t", "'noon': expected nanoseconds or an ISO timestamp"),
         ({"time": '{ field = "t", unit = "s" }'}, {"t": "1s"}, "t", "a number of s, not '1s'"),
         ({"time": '{ field = "t", unit = "s" }'}, {"t": "nan"}, "t", "a number of s, not 'nan'"),
+        ({"time": '{ field = "t", unit = "s" }'}, {"t": "1e999999"}, "t", "does not fit 64 bits"),
+        ({"time": '{ field = "t", unit = "s" }'}, {"t": 1e10}, "t", "does not fit 64 bits"),
         ({"seq": '"n"'}, {"n": "1.5"}, "n", "must be a whole number, not '1.5'"),
         ({"seq": '"n"'}, {"n": 2**63}, "n", "does not fit 64 bits"),
         ({"seq": '"n"'}, {"n": True}, "n", "must be a whole number, not True"),
@@ -354,6 +357,7 @@ def test_a_field_that_no_row_has_is_a_slip_of_the_pen(tmp_path: Path) -> None:
         (lines(PUB) + "17\n", 2, "must be a JSON object, not 17"),
         (lines(PUB).strip() + lines(GOT), 1, "bad JSON"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", 1, "bad JSON"),
+        ("[" * 100_000, 1, "bad JSON"),
     ],
 )
 def test_a_line_that_is_no_object_is_refused(
@@ -376,3 +380,10 @@ def test_a_wrong_delimiter_and_an_empty_table_are_told_as_what_they_are(tmp_path
 
 def test_an_empty_log_has_no_events(tmp_path: Path) -> None:
     assert events(tmp_path, JSONL, "") == []
+
+
+def test_long_cells_are_fine_up_to_a_limit(tmp_path: Path) -> None:
+    long = TABLE + "m1;g;s;GOT;" + "x" * 200_000 + "\n"
+    assert len(events(tmp_path, CSV, long, "a.csv")) == 4
+    too_long = TABLE + "m1;g;s;GOT;" + "x" * (LONGEST_CELL + 1) + "\n"
+    assert "field larger than field limit" in refusal(tmp_path, CSV, too_long, "a.csv").reason

@@ -45,6 +45,8 @@ def map_file(place: Place, source: Source) -> tuple[Events, Survey]:
             reading.take(batch)
     except TraceError as fault:  # named as the caller named the file
         raise TraceError(place.shown, fault.line, fault.column, fault.reason) from fault
+    except OSError as reason:
+        raise TraceError(place.shown, None, None, f"cannot be read: {reason.strerror}") from reason
     return reading.finished()
 
 

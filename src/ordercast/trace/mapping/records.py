@@ -18,7 +18,9 @@ from ordercast.trace.mapping.section import said_nearest
 from ordercast.trace.mapping.spec import OWN_PROCESS, Source
 
 BATCH_ROWS = 20_000  # rows that are in memory with all their fields at one time
+LONGEST_CELL = 16 * 1024 * 1024  # of CSV, in characters
 _BOM = b"\xef\xbb\xbf"
+_BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 Part = tuple[Batch, int]  # rows, and how many lines between them were no rows
@@ -47,7 +49,7 @@ def _objects(file: Path, first: int, lines: list[bytes]) -> Records:
     numbered = [(number, line) for number, line in enumerate(lines, first) if line.strip()]
     try:
         records = [decode(line) for _, line in numbered]
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _BAD_JSON:
         records = [_object(file, number, line) for number, line in numbered]  # says which
     return Records(records, [number for number, _ in numbered])
 
@@ -55,7 +57,7 @@ def _objects(file: Path, first: int, lines: list[bytes]) -> Records:
 def _object(file: Path, number: int, line: bytes) -> Record:
     try:
         value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as reason:
+    except _BAD_JSON as reason:
         raise TraceError(file, number, None, f"bad JSON: {reason}") from reason
     if not isinstance(value, dict):
         array = isinstance(value, list)
@@ -68,7 +70,7 @@ def _json(file: Path, source: Source) -> Iterator[Batch]:
     """One array; the line named in a refusal is the place in the array, from 1."""
     try:
         values = msgspec.json.decode(file.read_bytes().removeprefix(_BOM))
-    except (msgspec.DecodeError, UnicodeDecodeError) as reason:
+    except _BAD_JSON as reason:
         hint = 'one object per line? format = "jsonl"'
         raise TraceError(file, None, None, f"bad JSON: {reason} ({hint})") from reason
     if not isinstance(values, list):
@@ -112,6 +114,7 @@ def _text(file: Path, source: Source) -> Iterator[Part]:
 
 
 def _csv(file: Path, source: Source) -> Iterator[Batch]:
+    csv.field_size_limit(LONGEST_CELL)
     encoding = "utf-8-sig" if source.encoding == "utf-8" else source.encoding
     with file.open(encoding=encoding, newline="") as text:
         reader = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote, strict=True)

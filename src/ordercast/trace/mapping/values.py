@@ -88,10 +88,13 @@ def _nanoseconds(value: Any, unit: str) -> int:
     try:
         if isinstance(value, bool):
             raise InvalidOperation
-        number = int(Decimal(str(value)) * UNITS[unit])  # exact, as a float would not be
-    except (InvalidOperation, ValueError, OverflowError):
+        number = Decimal(str(value))
+        fits = abs(number) <= LARGEST  # else the product may be too large to compute
+    except InvalidOperation:
         raise ValueError(f"must be a number of {unit}, not {_shown(value)}") from None
-    return _integer(number)
+    if not fits:
+        raise ValueError(f"does not fit 64 bits: {_shown(value)}")
+    return _integer(int(number * UNITS[unit]))  # exact, as with floats it would not be
 
 
 def _names(value: Any, split: str) -> tuple[str, ...]:
