@@ -2,7 +2,8 @@
 
 The run
     ids.py         message ids -> dense integers
-    load.py        batches of rows -> a run
+    load.py        batches of rows -> sorted rows
+    assemble.py    sorted rows -> a run
     run.py         one run: columns by row, by message and by delivery
     promises.py    what it declares, and the sub-run of a domain
     scratch.py     columns in memory, or in files

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ordercast.pipeline.kernels.load import Names, assemble
+from ordercast.pipeline.kernels.assemble import Names, assemble
 from ordercast.pipeline.kernels.run import DELIVER, NONE, Ints, Run, Turn
 from ordercast.trace.schema import KINDS
 
