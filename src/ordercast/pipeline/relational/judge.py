@@ -1,0 +1,73 @@
+"""All relational properties of every run."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from ordercast.pipeline.relational import integrity, liveness, view_checks
+from ordercast.pipeline.relational.debtors import stayers
+from ordercast.pipeline.relational.facts import (
+    kinds_of_logs,
+    kinds_of_runs,
+    processes,
+    rare_rows,
+    told,
+)
+from ordercast.pipeline.relational.findings import verdicts
+from ordercast.pipeline.relational.outsiders import answers, requests, validity_of_outsiders
+from ordercast.pipeline.relational.standing import stretches
+from ordercast.pipeline.relational.tally import copies, sends, tally
+
+
+def relational(events: DataFrame, *, quiescent: bool = False) -> DataFrame:
+    """One row per run and property of `RELATIONAL`: run, property, verdict, violations, doubts.
+
+    The verdict is null where folds cannot tell. The events are folded at once, by Spark jobs that
+    this call starts; what it returns is small. `quiescent` pretends that every cut log has `end`.
+    """
+    rows = told(events)
+    rare = _kept(rare_rows(rows))
+    kinds = _kept(kinds_of_logs(rows))
+    logs = _kept(processes(kinds, rare, quiescent=quiescent))
+    life = _kept(stretches(rare))
+    all_sends = sends(rows, life, logs)
+    sent = _kept(_sent(all_sends))
+    counted = _kept(tally(copies(rows, all_sends, life, logs)))
+    order = _kept(integrity.log_order(rows))
+    debtors = _kept(stayers(life, counted, rare, logs))
+    answered = answers(requests(all_sends, counted, rare, logs), rows, life, debtors)
+    found = [
+        *integrity.wellformed(order, sent, counted),
+        *integrity.no_duplication(counted),
+        *integrity.no_creation(counted, order, logs),
+        *integrity.membership(counted, rare),
+        *liveness.validity_of_members(sent, counted, rare, logs),
+        *validity_of_outsiders(answered, debtors),
+        *liveness.agreement(counted, debtors),
+        *liveness.agreement_uniform(counted, debtors),
+        *view_checks.views(rare),
+        *view_checks.vsync(rare, counted, logs),
+        *view_checks.sending_view(counted),
+    ]
+    unspecified = (
+        order.filter("same_index > 0").select("run")
+        .unionByName(sent.filter("contested > 0").select("run"))
+        .unionByName(logs.filter("contradictory").select("run"))
+    )  # fmt: skip
+    return verdicts(found, kinds_of_runs(kinds), unspecified)
+
+
+def _sent(all_sends: DataFrame) -> DataFrame:
+    """The sends counted by group, process and standing."""
+    process = sf.col("sent_by").alias("process")
+    return all_sends.groupBy("run", "group", process, "standing").agg(
+        sf.count("*").alias("sends"),
+        sf.count_if(sf.col("times") > 1).alias("resent"),
+        sf.count_if("contested").alias("contested"),
+    )
+
+
+def _kept(small: DataFrame) -> DataFrame:
+    """Worked out once, for the several checks that read it."""
+    return small.localCheckpoint()
