@@ -21,12 +21,11 @@ from ordercast.pipeline.compare_table import (
 )
 from ordercast.pipeline.figures import GroupFigures, Spread
 from ordercast.pipeline.report.charts import CHART_STYLE, bars, ranges
+from ordercast.pipeline.report.document import document
 from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
 from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, swatch
-from ordercast.pipeline.report.style import STYLE
 from ordercast.pipeline.report.verdicts import STATES, verdict
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _PRICES = (
     (HEADERS, "Header bytes", "header bytes per delivery, on average"),
     (PACKETS, "Packets", "packets received per message sent"),
@@ -47,16 +46,7 @@ def write_comparison(comparison: Comparison, path: str | Path) -> Path:
 def comparison_page(comparison: Comparison) -> str:
     """The whole document."""
     runs = comparison.runs
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8">'),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", "Ordercast comparison"),
-        element("style", Markup(STYLE + CHART_STYLE)),
-    )
-    main = element(
-        "main",
+    main = joined(
         element("h2", f"{len(runs)} runs side by side"),
         _workload(comparison),
         _numbers(runs),
@@ -64,13 +54,7 @@ def comparison_page(comparison: Comparison) -> str:
         _times(runs, "Hold-back time", "time from arrival to delivery", lambda g: g.hold_back),
         element("div", *(_price(runs, *price) for price in _PRICES), class_="figures"),
     )
-    top = element("header", element("h1", "Ordercast comparison"))
-    foot = element(
-        "footer", "Made by ordercast compare. This file needs no network and runs no script."
-    )
-    return (
-        f"<!doctype html>\n{element('html', head, element('body', top, main, foot), lang='en')}\n"
-    )
+    return document("Ordercast comparison", main, made_by="ordercast compare", style=CHART_STYLE)
 
 
 def _workload(comparison: Comparison) -> Markup:
