@@ -38,8 +38,7 @@ docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/build.py
 
 notebook: $(READY) ## run the example notebook and keep what it shows
-	@$(BIN)/jupyter execute --inplace --NotebookClient.record_timing=False \
-	    examples/notebook/judge_a_trace.ipynb
+	@$(BIN)/python examples/notebook/run.py
 
 # The tests of the report in a browser look for Chromium by these names, or at ORDERCAST_CHROMIUM.
 BROWSERS := chromium chromium-browser google-chrome
