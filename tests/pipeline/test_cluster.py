@@ -97,7 +97,7 @@ def test_the_command_judges_on_a_cluster(cluster: str, folder: Path, trace: Path
 OWN_SESSION = """
 import json, sys
 from pyspark.sql import SparkSession
-from ordercast.pipeline import read_traces, ship, verify
+from ordercast.pipeline import read_traces, verify
 from ordercast.pipeline.reach import await_executor
 from ordercast.pipeline.ship import package_zip
 from ordercast.pipeline.session import local_session
@@ -115,7 +115,6 @@ spark.stop()
 
 spark = SparkSession.builder.master(master).getOrCreate()
 before = lines_of(spark.range(1).mapInArrow(package_zip, "id long").collect)
-ship(spark)
 events = read_traces(spark, [trace])
 verdicts = [row.verdict for row in verify(events).where("property = 'fifo.group'").collect()]
 spark.stop()

@@ -72,7 +72,7 @@ def test_the_command_judges_over_connect(server: str, folder: Path, trace: Path)
 OWN_SESSION = """
 import json, sys
 from pyspark.sql import SparkSession
-from ordercast.pipeline import measure, read_traces, ship, verify, violations
+from ordercast.pipeline import measure, read_traces, verify, violations
 from ordercast.pipeline.ship import package_zip
 
 url, trace = sys.argv[1:]
@@ -82,7 +82,6 @@ try:
 except Exception as error:
     before = str(error).splitlines()
 found = {}
-ship(spark)
 for name, small_bytes in (("read here", 1_000_000), ("read by tasks", 0)):
     events = read_traces(spark, [trace], small_bytes=small_bytes)
     verdicts = verify(events)

@@ -8,8 +8,8 @@ this machine, on a cluster, or of Spark Connect:
     violations(verdicts).show(truncate=False)
     measure(events, per=["run"]).show()
 
-On a cluster session of your own, call `ship(spark)` once: it sends this package to the executors.
-`local_session` has done so already. `verdict.judge_paths` does all of it for the command line.
+On a cluster the first stage that runs in tasks sends this package to the executors; `ship(spark)`
+does it at once. `verdict.judge_paths` does all of it for the command line.
 """
 
 from ordercast.pipeline.measure import deliveries, facts, groups, measure

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, mapped_table, places
 from ordercast.trace.mapping.spec import LogMapping
@@ -46,9 +47,9 @@ def read_mapped(
         return spark.createDataFrame(mapped_table(files, mapping, note).cast(ARROW_SCHEMA))
     found = places(files, mapping)
     tasks = spark.range(0, len(found), 1, min(len(found), MOST_TASKS))
-    surveys = _surveys(tasks.mapInArrow(partial(_seen, found, mapping), _SEEN_COLUMNS), files)
+    surveys = _surveys(by_tasks(tasks, partial(_seen, found, mapping), _SEEN_COLUMNS), files)
     added = concluded(files, surveys, mapping, note)
-    events = tasks.mapInArrow(partial(_events, found, mapping), SPARK_SCHEMA)
+    events = by_tasks(tasks, partial(_events, found, mapping), SPARK_SCHEMA)
     if not added:
         return events
     return events.unionByName(spark.createDataFrame(event_table(added).cast(ARROW_SCHEMA)))

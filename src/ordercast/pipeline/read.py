@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.mapped import read_mapped
+from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
@@ -63,7 +64,7 @@ def read_traces(
         return spark.createDataFrame(table.combine_chunks())
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
-    _refuse_faults(tasks.mapInArrow(partial(_faults, parts), _FAULT_COLUMNS), files)
+    _refuse_faults(by_tasks(tasks, partial(_faults, parts), _FAULT_COLUMNS), files)
     return _by_tasks(spark, parts)
 
 
@@ -82,7 +83,7 @@ def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
 
 def _by_tasks(spark: SparkSession, parts: Parts) -> DataFrame:
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
-    return tasks.mapInArrow(partial(_events, parts), SPARK_SCHEMA)
+    return by_tasks(tasks, partial(_events, parts), SPARK_SCHEMA)
 
 
 def find_files(paths: Sequence[str | Path], mapping: LogMapping | None = None) -> dict[Path, Path]:

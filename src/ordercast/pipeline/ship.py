@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,12 @@ def ship(spark: Any) -> None:
     if spark not in _shipped and not runs_here(spark):
         spark.addArtifacts(str(package_zip()), pyfile=True)
         _shipped.add(spark)
+
+
+def by_tasks(rows: Any, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> Any:
+    """`rows.mapInArrow`, for a function of this package."""
+    ship(rows.sparkSession)
+    return rows.mapInArrow(function, schema)
 
 
 def runs_here(spark: Any) -> bool:

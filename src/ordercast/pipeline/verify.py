@@ -29,6 +29,7 @@ from ordercast.pipeline.kernels.promises import promises as declared
 from ordercast.pipeline.kernels.promises import restricted
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
 from ordercast.pipeline.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
+from ordercast.pipeline.ship import by_tasks
 from ordercast.pipeline.verdict_rows import (
     SPARK_VERDICTS,
     fault_batch,
@@ -74,7 +75,7 @@ def verify_promises(
         .sortWithinPartitions("run")
     )
     judge = partial(_judge_batches, quiescent=quiescent, witnesses=witnesses, promises=promises)
-    return by_run.mapInArrow(judge, SPARK_VERDICTS)
+    return by_tasks(by_run, judge, SPARK_VERDICTS)
 
 
 def verify_runs(
@@ -93,7 +94,7 @@ def verify_runs(
     """
     work = bins(runs, split_from=split_from, shares=shares)
     judge = partial(_judge_work, work, quiescent=quiescent, witnesses=witnesses, promises=promises)
-    judged = spark.range(0, len(work), 1, len(work)).mapInArrow(judge, SPARK_VERDICTS)
+    judged = by_tasks(spark.range(0, len(work), 1, len(work)), judge, SPARK_VERDICTS)
     if any(one.part != WHOLE for several in work for one in several):
         judged = merged(judged, witnesses)
     found = judged.toArrow()

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
 from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
+from ordercast.pipeline.ship import by_tasks
 
 _KINDS = ("send", "deliver", "receive", "hold")
 
@@ -50,7 +51,7 @@ def folded(events: DataFrame) -> DataFrame:
 def _by_message(events: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
     rows = events.where(sf.col("kind").isin(*_KINDS) & sf.col("message").isNotNull())
     together = rows.select(*ROW_SCHEMA.names).repartition("run", "message")
-    return together.mapInArrow(partial(_whole_task, work=work), from_arrow_schema(schema))
+    return by_tasks(together, partial(_whole_task, work=work), from_arrow_schema(schema))
 
 
 def _whole_task(batches: Batches, *, work: Work) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.ship import by_tasks
 from ordercast.pipeline.tables.logs import RECORDED_SCHEMA, Logs, Seen
 from ordercast.pipeline.tables.schema import TABLES
 
@@ -33,7 +34,7 @@ def look(spark: SparkSession, logs: Logs, numbers: Sequence[int], *, here: bool)
     """
     if here:
         return [logs.look(number) for number in numbers]
-    found = _tasks(spark, numbers).mapInArrow(partial(_look, logs, numbers), _SEEN_COLUMNS)
+    found = by_tasks(_tasks(spark, numbers), partial(_look, logs, numbers), _SEEN_COLUMNS)
     rows = sorted(found.collect(), key=lambda row: row["number"])
     for row in rows:
         if row["fault"] is not None:
@@ -51,7 +52,7 @@ def recorded(
         table = pa.concat_tables([RECORDED_SCHEMA.empty_table(), *tables])
         return spark.createDataFrame(table.combine_chunks())
     read = partial(_read, logs, numbers, wanted)
-    return _tasks(spark, numbers).mapInArrow(read, TABLES["recorded"].schema)
+    return by_tasks(_tasks(spark, numbers), read, TABLES["recorded"].schema)
 
 
 def _tasks(spark: SparkSession, numbers: Sequence[int]) -> DataFrame:
