@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from notation import trace
 from ordercast.pipeline.columns import ARROW_SCHEMA
 from ordercast.pipeline.measure import deliveries, measure
-from ordercast.pipeline.measure.table import LEVELS
+from ordercast.pipeline.measure.table import COUNTS, LEVELS, RATES, SPREADS
 from ordercast.simulation.config import SimulationConfig, overlapping_groups
 from ordercast.simulation.run import simulate
 from ordercast.trace.schema import Event
@@ -184,3 +186,16 @@ def test_five_columns_suffice_and_tell_counts_only(spark: SparkSession) -> None:
 def test_an_unknown_level_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="per='member': no such level; there are run, protocol"):
         measure(frame(spark, trace("p: send a g")), per=["member"])
+
+
+def test_the_page_names_every_metric_and_its_example_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "MEASURE.md").read_text()
+    assert [name for name in (*SPREADS, *COUNTS, *RATES) if f"`{name}`" not in page] == []
+    monkeypatch.chdir(tmp_path)
+    simulate(SimulationConfig(protocol="cbcast", members=2, messages=3)).write("out/cmp/cbcast")
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {"spark": spark}
+    exec(example, names)
+    assert names["table"].where("metric = 'latency' and per = 'group'").count() == 1
