@@ -17,6 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import WeakSet
 
+from pyspark.sql import DataFrame
+
+InTask = Callable[[Iterable[Any]], Iterator[Any]]  # record batches in, record batches out
+
 _PACKAGE = Path(__file__).parents[1]
 _shipped: WeakSet[Any] = WeakSet()  # sessions that have it
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, whenever it is made
@@ -32,7 +36,7 @@ def ship(spark: Any) -> None:
         _shipped.add(spark)
 
 
-def by_tasks(rows: Any, function: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> Any:
+def by_tasks(rows: DataFrame, function: InTask, schema: Any) -> DataFrame:
     """`rows.mapInArrow`, for a function of this package."""
     ship(rows.sparkSession)
     return rows.mapInArrow(function, schema)
