@@ -88,6 +88,7 @@ def test_groups_and_complete_logs_are_declared(tmp_path: Path) -> None:
         (GOOD.replace('"service"', "{ file = 'log' }"), "must have one group (...)"),
         (GOOD.replace('"service"', "{ file = '(' }"), "'file' is no regular expression"),
         (GOOD.replace('"service"', '"@process"'), "cannot have '@process'"),
+        (GOOD.replace('"event"', '{ value = "sned" }'), "the kind 'sned'; did you mean 'send'?"),
         (GOOD + '[kinds]\nGOT = "delivr"', "'GOT' cannot be 'delivr'; did you mean 'deliver'?"),
         (GOOD + '[kinds]\n"*" = "send"', "'*' (all other words) can only be 'ignore'"),
         (GOOD + '[kinds]\nV = "view"', "gives rows of kind 'view', which need 'view' in [columns]"),

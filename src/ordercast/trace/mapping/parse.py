@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import tomllib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from ordercast.trace.mapping.spec import (
     Filter,
     Group,
     LogMapping,
+    RowOrder,
     Source,
 )
 from ordercast.trace.rows import NEEDED_COLUMNS
@@ -125,20 +127,22 @@ def _check_columns(
 ) -> None:
     """Refuse a mapping that gives rows which lack what their kind needs."""
     given = {column.name: column for column in columns}
-    for name in ("process", "index", "kind"):
-        if name not in given:
-            raise table.wrong(f"needs {name!r} in [columns]{_how(name)}")
-    made = _kinds_made(given["kind"], kinds)
-    for name in REQUIRED_COLUMNS if made is None else ():
-        if name not in given:
-            raise table.wrong(f"needs {name!r} in [columns]{_how(name)}")
+    _need(table, given, ("process", "index", "kind"))
+    made = _kinds_made(table, given["kind"], kinds)
+    if made is None:
+        _need(table, given, REQUIRED_COLUMNS)
     for kind in made or ():
         for name in NEEDED_COLUMNS.get(kind, ()):
             if name not in given:
                 raise table.wrong(f"gives rows of kind {kind!r}, which need {name!r} in [columns]")
-    index = given["index"].origin
-    if getattr(index, "by", None) == "time" and "time" not in given:
+    if given["index"].origin == RowOrder("time") and "time" not in given:
         raise table.wrong("has index = { by = \"time\" }, which needs 'time' in [columns]")
+
+
+def _need(table: Section, given: Collection[str], names: Iterable[str]) -> None:
+    for name in names:
+        if name not in given:
+            raise table.wrong(f"needs {name!r} in [columns]{_how(name)}")
 
 
 def _how(name: str) -> str:
@@ -147,12 +151,15 @@ def _how(name: str) -> str:
     return ': a number of theirs, { by = "line" } or { by = "time" }'
 
 
-def _kinds_made(kind: Column, kinds: dict[str, str] | None) -> list[str] | None:
+def _kinds_made(table: Section, kind: Column, kinds: dict[str, str] | None) -> list[str] | None:
     """The kinds that rows can get, None if that is up to the rows."""
-    if isinstance(kind.origin, Constant):
-        word = str(kind.origin.value)
-        return [word if kinds is None else kinds.get(word, IGNORE)]
-    return None if kinds is None else sorted(set(kinds.values()) - {IGNORE})
+    if not isinstance(kind.origin, Constant):
+        return None if kinds is None else sorted(set(kinds.values()) - {IGNORE})
+    word = str(kind.origin.value)
+    known = kinds or {one: one for one in KINDS}
+    if word not in known:
+        raise table.wrong(f"gives every row the kind {word!r}{said_nearest(word, known)}")
+    return [known[word]]
 
 
 def _kinds(table: Section) -> dict[str, str] | None:
