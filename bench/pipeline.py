@@ -161,7 +161,7 @@ def small_trace() -> float:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "small.jsonl"
         write_jsonl(table_events(table), file)
-        command = [sys.executable, "-m", "ordercast", "verify", str(file)]
+        command = [Path(sys.executable).with_name("ordercast"), "verify", file]
         return best(lambda: subprocess.run(command, check=True, capture_output=True))
 
 
