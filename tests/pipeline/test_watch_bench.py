@@ -81,6 +81,15 @@ def test_a_checkpoint_is_not_used_to_judge_something_else() -> None:
         Bench(b"\x00" + memory[1:])
 
 
+def test_time_stands_still_while_a_backlog_is_read() -> None:
+    bench = Bench(expected=("fifo.group",), stable_ms=1_000, backlog_rows=3)
+    bench.feed(trace("group g: p,q\np: send a g; deliver a g; send b g; deliver b g"), 1)
+    assert bench.feed(trace("r: send c g; send d g; send e g"), 60_001) == []
+    assert bench.feed([], 61_000) == []
+    late = bench.feed([], 61_001)
+    assert {notice.about for notice in late} >= {"q|a", "q|b"}
+
+
 def status(run: str, events: int) -> RunStatus:
     return RunStatus(run, events, 2, 0, 0, 0, 0, 0, True, (), ("wellformed",), {})
 

@@ -33,6 +33,8 @@ class BenchState(msgspec.Struct):
     final_rows: list[Event] = []  # rows that belong to no group
     told: set[str] = set()  # notices that several judges could give
     expected: tuple[str, ...] = ()  # what the user asked for when it began
+    clock_ms: int = 0  # the time as the judges know it ...
+    seen_ms: int = 0  # ... and the true time of the batch before
 
 
 class Bench:
@@ -45,8 +47,13 @@ class Bench:
         expected: tuple[str, ...] = (),
         stable_ms: int = 5_000,
         limits: Limits | None = None,
+        backlog_rows: int = 2**62,
     ) -> None:
-        """`memory` is what `encode` gave after the batch before."""
+        """`memory` is what `encode` gave after the batch before.
+
+        While batches have `backlog_rows` rows, the reader is behind, and time stands still: what
+        was not read yet is not overdue.
+        """
         self.state = BenchState(expected=expected) if memory is None else _decode(memory)
         if self.state.expected != expected:
             had = ", ".join(self.state.expected) or "what the trace declares"
@@ -55,21 +62,32 @@ class Bench:
         self.expected = expected
         self.stable_ms = stable_ms
         self.limits = limits or Limits()
+        self.backlog_rows = backlog_rows
 
     def encode(self) -> bytes:
         return STATE_VERSION + msgspec.msgpack.encode(self.state)
 
     def feed(self, rows: Iterable[Event], now_ms: int) -> list[Notice]:
         """Judge these rows at this time; what is new and expected to hold."""
+        rows = list(rows)
+        self._pass_time(now_ms, is_behind=len(rows) >= self.backlog_rows)
         parts = self._parts(rows)
         notices = []
         for name, state in self.state.judges.items():
             judge = LiveJudge(state, stable_ms=self.stable_ms, limits=self.limits)
             wanted = _base_names(self._expected_of(name))
-            for notice in judge.feed(parts.get(name, ()), now_ms):
+            for notice in judge.feed(parts.get(name, ()), self.state.clock_ms):
                 if self._is_told(notice, wanted):
                     notices.append(notice)
         return notices
+
+    def _pass_time(self, now_ms: int, *, is_behind: bool) -> None:
+        state = self.state
+        if not state.seen_ms:
+            state.clock_ms = now_ms
+        elif not is_behind:
+            state.clock_ms += max(0, now_ms - state.seen_ms)
+        state.seen_ms = now_ms
 
     def _parts(self, rows: Iterable[Event]) -> dict[str, list[Event]]:
         parts: dict[str, list[Event]] = {}

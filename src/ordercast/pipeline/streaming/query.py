@@ -72,8 +72,13 @@ def _judge(
     options: WatchOptions, key: tuple[str], frames: Iterable[pd.DataFrame], state: Any
 ) -> Iterator[pd.DataFrame]:
     memory = bytes(state.get[0]) if state.exists else None
-    bench = Bench(memory, expected=options.expected, stable_ms=options.stable_ms,
-                  limits=options.limits)  # fmt: skip
+    bench = Bench(
+        memory,
+        expected=options.expected,
+        stable_ms=options.stable_ms,
+        limits=options.limits,
+        backlog_rows=max(1, options.most_rows // 2),
+    )
     rows = [] if state.hasTimedOut else [
         event for frame in frames for packed in frame["packed"] for event in unpack(packed)
     ]  # fmt: skip

@@ -59,7 +59,7 @@ class Watcher:
         if progress is None or not progress["sources"]:
             return False
         place = msgspec.json.decode(progress["sources"][0]["endOffset"] or "{}", type=Place)
-        rest = advance(self.folder, place, now=float("inf"), most_rows=2**40)
+        rest = advance(self.folder, place, now=float("inf"), most_rows=1)
         return rest == place and all(run.idle for run in self.status().runs.values())
 
     def stop(self) -> None:

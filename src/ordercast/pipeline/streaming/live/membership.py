@@ -210,6 +210,8 @@ def _first_join_or_leave(
         if was_member and stay.first_delivery:
             not_a_member(run, limits, q, g, stay.first_delivery)
         return
+    if is_member(run, q, g.number, q.position) is False:  # it owed what nobody looked for
+        run.doubt("members that were not on the list and became known when they left")
     stay.style, stay.begins_inside = "joins", True
     withdraw(
         run,

@@ -42,19 +42,32 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 def advance(folder: Path, start: Place, *, now: float, most_rows: int) -> Place:
-    """The place after about `most_rows` more rows, shared evenly among logs that have some."""
+    """The place after about `most_rows` more rows, shared among the logs that have some."""
     place = dict(start)
     logs, files = _listing(folder)
-    share = max(1, most_rows // max(1, len(logs) + len(files)))
-    for log, numbers in logs.items():
-        place[log] = _advance_log(folder, log, numbers, place.get(log, "0:0"), share)
     for file in files:
-        name = str(file.relative_to(folder))
-        if file.suffix in GROWING:
-            place[name] = str(_advance_lines(file, int(place.get(name, "0")), share))
-        elif name not in place and now - file.stat().st_mtime >= SETTLED_SECONDS:
-            place[name] = f"={file.stat().st_size}"
+        if file.suffix in WHOLE and now - file.stat().st_mtime >= SETTLED_SECONDS:
+            place.setdefault(str(file.relative_to(folder)), f"={file.stat().st_size}")
+    active = [*logs, *(str(f.relative_to(folder)) for f in files if f.suffix in GROWING)]
+    while active and most_rows > 0:
+        share = max(1, most_rows // len(active))
+        taken = {name: _advance_one(folder, name, logs.get(name), place, share) for name in active}
+        most_rows -= sum(taken.values())
+        active = [name for name in active if taken[name] >= share]
     return {name: value for name, value in place.items() if value not in ("0", "0:0")}
+
+
+def _advance_one(
+    folder: Path, name: str, segments: list[int] | None, place: Place, share: int
+) -> int:
+    """Move on in one log or file; about how many rows that was."""
+    if segments is not None:
+        place[name], taken = _advance_log(folder, name, segments, place.get(name, "0:0"), share)
+        return taken
+    was = int(place.get(name, "0"))
+    upto = _advance_lines(folder / name, was, share)
+    place[name] = str(upto)
+    return -(-(upto - was) // JSONL_BYTES_PER_ROW)
 
 
 def slices_between(start: Place, end: Place) -> Iterator[Slice]:
@@ -87,17 +100,19 @@ def _listing(folder: Path) -> tuple[dict[str, list[int]], list[Path]]:
     return {log: sorted(numbers) for log, numbers in logs.items()}, files
 
 
-def _advance_log(folder: Path, log: str, numbers: list[int], at: str, share: int) -> str:
+def _advance_log(
+    folder: Path, log: str, numbers: list[int], at: str, share: int
+) -> tuple[str, int]:
     segment, rows = map(int, at.split(":"))
-    segment = segment or 1
-    while share > 0 and _is_there(folder, log, segment, numbers):
+    segment, room = segment or 1, share
+    while room > 0 and _is_there(folder, log, segment, numbers):
         there = _segment_rows(folder, log, segment)
-        taken = min(there - rows, share)
-        rows, share = rows + taken, share - taken
+        taken = min(there - rows, room)
+        rows, room = rows + taken, room - taken
         if rows < there or not _is_there(folder, log, segment + 1, numbers):
             break
         segment, rows = segment + 1, 0
-    return f"{segment}:{rows}" if segment > 1 or rows else "0:0"
+    return (f"{segment}:{rows}" if segment > 1 or rows else "0:0"), share - room
 
 
 def _is_there(folder: Path, log: str, segment: int, numbers: list[int]) -> bool:
@@ -129,11 +144,12 @@ def _rows_of(record: tuple[int, ...]) -> int:
 
 def _advance_lines(file: Path, at: int, share: int) -> int:
     """The end of the last complete line, not much further than the limit."""
-    if file.stat().st_size < at:
+    size = file.stat().st_size
+    if size < at:
         raise TraceError(file, None, None, f"it became shorter than the {at} bytes already read")
     with file.open("rb") as lines:
         lines.seek(at)
-        text = lines.read(max(share * JSONL_BYTES_PER_ROW, 1))
+        text = lines.read(min(share * JSONL_BYTES_PER_ROW, size - at))
         if b"\n" not in text:
             text += lines.readline()
     return at + text.rfind(b"\n") + 1
