@@ -58,7 +58,8 @@ th { text-align: left; font-weight: 600; color: var(--soft); font-size: 13px; wh
 th, td { padding: 6px 18px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th:last-child, td:last-child { padding-right: 0; } tbody tr:last-child td { border-bottom: 0; }
 td { max-width: 26em; overflow-wrap: anywhere; }
-@media screen { td { min-width: 4.5em; } .wordy td { min-width: 9em; }
+@media screen { td { min-width: 4.5em; } td:first-child { min-width: 7em; }
+  .wordy td { min-width: 9em; }
   .expected td:nth-child(3), .verdicts td:last-child { min-width: 15em; }
   .expected td:nth-child(4) { min-width: 11em; } }
 .verdicts td:nth-child(1) { width: 12em; }
