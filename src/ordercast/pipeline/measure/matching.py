@@ -5,6 +5,7 @@ Arrow tables in, Arrow tables out. Which rows a task gets is for `deliveries` to
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,34 +28,47 @@ DELIVERY_SCHEMA = pa.schema(
         ("repeats", pa.int64()),
     ]
 )  # fmt: skip
-_MESSAGE = ["run", "message"]
-_COPY = ["run", "message", "process"]  # a message at a process
-_FIRST = pc.ScalarAggregateOptions(skip_nulls=False)
+_LATE = np.iinfo(np.int64).max  # where a row has no time
+
+Rows = np.ndarray  # places of rows in a table
+Codes = np.ndarray  # one small number per row
 
 
 def match(rows: pa.Table) -> pa.Table:
     """One row per message and process that delivered it: its first delivery, beside its send."""
-    matched = (
-        _first_deliveries(rows)
-        .join(_sends(rows), _MESSAGE, join_type="left outer")
-        .join(_arrivals(rows), _COPY, join_type="left outer")
-    )
-    sender = pc.coalesce(matched["send_process"], matched["sender"])
-    own = pc.fill_null(pc.equal(sender, matched["process"]), False)
-    delivered, sent, arrived = matched["delivered"], matched["sent"], matched["arrived"]
-    came = pc.and_(pc.invert(own), pc.less_equal(arrived, delivered))
+    rows = rows.combine_chunks()
+    message = _codes(_numbers(rows["run"]), _numbers(rows["message"]))
+    copy = _codes(message, _numbers(rows["process"]))  # of a message, at a process
+    index, time = _filled(rows["index"], 0), _filled(rows["time"], _LATE)
+    first, times = _firsts(_places(rows, "deliver"), copy, index)
+    sends, _ = _firsts(_places(rows, "send"), message, time, index)
+    arrivals, _ = _firsts(_places(rows, "receive", "hold"), copy, time)
+    delivery = rows.take(pa.array(first))
+    send = rows.take(_beside(first, sends, message))
+    arrived = rows["time"].take(_beside(first, arrivals, copy))
+    return _side_by_side(delivery, send, arrived, times - 1)
+
+
+def _side_by_side(
+    delivery: pa.Table, send: pa.Table, arrived: pa.ChunkedArray, repeats: np.ndarray
+) -> pa.Table:
+    sender = pc.coalesce(send["process"], delivery["sender"])
+    own = pc.fill_null(pc.equal(sender, delivery["process"]), False)
+    came = pc.and_(pc.invert(own), pc.less_equal(arrived, delivery["time"]))
     nothing = pa.scalar(None, pa.int64())
     columns = {
-        "group": pc.coalesce(matched["send_group"], matched["group"]),
+        "group": pc.coalesce(send["group"], delivery["group"]),
         "sender": sender,
-        "latency": pc.subtract(delivered, sent),
-        "held": pc.if_else(came, pc.subtract(delivered, arrived), nothing),
-        "size": pc.coalesce(matched["send_size"], matched["size"]),
-        "has_send": pc.is_valid(matched["send_process"]),
-        "repeats": pc.subtract(matched["times"], 1),
+        "sent": send["time"],
+        "delivered": delivery["time"],
+        "latency": pc.subtract(delivery["time"], send["time"]),
+        "held": pc.if_else(came, pc.subtract(delivery["time"], arrived), nothing),
+        "size": pc.coalesce(send["size"], delivery["size"]),
+        "has_send": pc.is_valid(send["process"]),
+        "repeats": pa.array(repeats),
     }
     names = DELIVERY_SCHEMA.names
-    found = [columns[name] if name in columns else matched[name] for name in names]
+    found = [columns[name] if name in columns else delivery[name] for name in names]
     return pa.table(found, names=names).cast(DELIVERY_SCHEMA)
 
 
@@ -63,25 +77,40 @@ def of_kinds(rows: pa.Table, *kinds: str) -> pa.Table:
     return rows.filter(pc.is_in(rows["kind"], pa.array(kinds)))
 
 
-def _first_deliveries(rows: pa.Table) -> pa.Table:
-    told = ("group", "sender", "index", "view", "time", "size", "overhead")
-    ordered = of_kinds(rows, "deliver").sort_by([(name, "ascending") for name in (*_COPY, "index")])
-    folded = ordered.group_by(_COPY, use_threads=False).aggregate(
-        [*((name, "first", _FIRST) for name in told), ("index", "count")]
-    )
-    return folded.rename_columns(
-        [*_COPY, *("delivered" if name == "time" else name for name in told), "times"]
-    )
+def _places(rows: pa.Table, *kinds: str) -> Rows:
+    return np.flatnonzero(pc.is_in(rows["kind"], pa.array(kinds)).to_numpy())
 
 
-def _sends(rows: pa.Table) -> pa.Table:
-    """One row per message; where it was sent twice, which is malformed, the least of each."""
-    told = ("process", "group", "time", "size")
-    folded = of_kinds(rows, "send").group_by(_MESSAGE).aggregate([(name, "min") for name in told])
-    return folded.rename_columns([*_MESSAGE, "send_process", "send_group", "sent", "send_size"])
+def _filled(column: pa.ChunkedArray, value: int) -> np.ndarray:
+    filled: np.ndarray = pc.fill_null(column, value).to_numpy()
+    return filled
 
 
-def _arrivals(rows: pa.Table) -> pa.Table:
-    """When a message was first seen at a process, below the application."""
-    folded = of_kinds(rows, "receive", "hold").group_by(_COPY).aggregate([("time", "min")])
-    return folded.rename_columns([*_COPY, "arrived"])
+def _numbers(names: pa.ChunkedArray) -> Codes:
+    """Equal names, equal numbers."""
+    encoded = names.combine_chunks().dictionary_encode(null_encoding="encode")
+    numbers: Codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _codes(first: Codes, second: Codes) -> Codes:
+    """Equal pairs, equal numbers, from 0 on without holes."""
+    pairs = first * (second.max(initial=0) + 1) + second
+    return np.unique(pairs, return_inverse=True)[1]
+
+
+def _firsts(places: Rows, codes: Codes, *order: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """Of the rows with one code the first, in this order; and how many there are."""
+    keys = tuple(key[places] for key in reversed(order))
+    ordered = places[np.lexsort((*keys, codes[places]))]
+    found = codes[ordered]
+    starts = np.flatnonzero(np.diff(found, prepend=-1))
+    return ordered[starts], np.diff(starts, append=len(ordered))
+
+
+def _beside(rows: Rows, others: Rows, codes: Codes) -> pa.Array:
+    """For each of the rows that one of the others with its code; null where there is none."""
+    place = np.full(codes.max(initial=-1) + 1, -1)
+    place[codes[others]] = others
+    found = place[codes[rows]]
+    return pa.array(found, mask=found < 0)
