@@ -101,7 +101,7 @@ def _start(
     """None if there was no folder until Ctrl-C."""
     from ordercast.pipeline.expectations import expected_properties
     from ordercast.pipeline.session import local_session
-    from ordercast.pipeline.streaming.query import WatchOptions
+    from ordercast.pipeline.streaming.query import WatchOptions, driver_settings
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
 
     options = WatchOptions(stable_ms=stable_ms, expected=expected_properties(expect))
@@ -110,7 +110,7 @@ def _start(
         if interrupted.wait(LOOK_SECONDS):
             return None
     spinner.update("starting Spark ...")
-    spark = local_session(master or "local[*]")
+    spark = local_session(master or "local[*]", conf=driver_settings(master or "local[*]"))
     spinner.update("starting the watch ...")
     return Watcher(spark, folder, checkpoint or folder / CHECKPOINT, options)
 

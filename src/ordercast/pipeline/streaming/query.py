@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+from ordercast.pipeline.session import settings
+from ordercast.pipeline.ship import is_local
 from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
@@ -36,6 +38,18 @@ class WatchOptions(msgspec.Struct, frozen=True):
     expected: tuple[str, ...] = ()  # properties; none: what each run declares
     most_rows: int = MOST_ROWS
     limits: Limits = Limits()
+
+
+def driver_settings(master: str) -> dict[str, str]:
+    """What a session for a watch needs besides the usual.
+
+    When a query is stopped in the middle of a batch, Spark looks through the long text of the error
+    with a pattern that takes more stack than threads have, and complains about that.
+    """
+    if not is_local(master):
+        return {}
+    options = "spark.driver.extraJavaOptions"
+    return {options: f"{settings(small=True)[options]} -Xss16m"}
 
 
 def start_watch(
