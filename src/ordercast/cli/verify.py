@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ def verify(
     mapping: Path | None = typer.Option(
         None, "--map", help="A TOML file that says what the fields of foreign logs mean."
     ),
+    tables: Path | None = typer.Option(
+        None, help="Keep all of it as Parquet tables in this folder; judge only what is new."
+    ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
     conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),
 ) -> None:
@@ -39,7 +43,13 @@ def verify(
         if report is not None and not report.parent.is_dir():
             raise ValueError(f"--report {report}: there is no folder {report.parent}")
         outcome = judge(
-            paths, expect=expect, quiescent=quiescent, mapping=mapping, master=master, conf=conf
+            paths,
+            expect=expect,
+            quiescent=quiescent,
+            mapping=mapping,
+            tables=tables,
+            master=master,
+            conf=conf,
         )
         if report is not None:
             from ordercast.pipeline.report import write_report
@@ -60,6 +70,7 @@ def judge(
     expect: list[str],
     quiescent: bool = False,
     mapping: Path | None = None,
+    tables: Path | None = None,
     master: str | None = None,
     conf: Iterable[str] = (),
 ) -> Outcome:
@@ -67,11 +78,15 @@ def judge(
     check_master(master)
     settings = spark_settings(conf)
     logs = None if mapping is None else read_mapping(mapping)
+    from ordercast.pipeline.tables.judged import judge_with_tables
     from ordercast.pipeline.trouble import told_plainly
     from ordercast.pipeline.verdict import judge_paths
 
+    judged = judge_paths
+    if tables is not None:
+        judged = partial(judge_with_tables, tables, told=lambda done: progress.print(str(done)))
     with progress.status("loading Spark") as status, told_plainly():
-        return judge_paths(
+        return judged(
             paths,
             expect=expect,
             quiescent=quiescent,

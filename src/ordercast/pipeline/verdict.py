@@ -17,7 +17,7 @@ from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
 from ordercast.pipeline.laid_out import runs_of_files
-from ordercast.pipeline.measured import measured
+from ordercast.pipeline.measured import Measured, measured
 from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
 from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
 from ordercast.pipeline.session import local_session
@@ -27,7 +27,8 @@ from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import log_note
 from ordercast.trace.schema import PROPERTIES, Violation
 
-LARGE_BYTES = 256 * 1024 * 1024  # from here on Spark's slower start pays
+LARGE_BYTES = 64 * 1024 * 1024  # from here on Spark's slower start pays
+DIRECT_BYTES = 4 * 1024 * 1024  # from here on it pays that tasks read the files themselves
 
 Say = Callable[[str], None]
 
@@ -53,11 +54,12 @@ def judge_paths(
     """
     expected = expected_properties(expect)
     files = find_files(paths, mapping)
-    small = total_bytes(files) <= LARGE_BYTES
+    size = total_bytes(files)
     say("starting Spark")
-    spark = local_session(master or "local[*]", small=small, conf=conf)
+    spark = local_session(master or "local[*]", small=size <= LARGE_BYTES, conf=conf)
     with told_plainly():
-        runs = None if mapping is not None or small else runs_of_files(files)
+        direct = mapping is None and size > DIRECT_BYTES
+        runs = runs_of_files(files) if direct else None
         if runs is None:
             say("reading")
             events = read_traces(spark, paths, mapping=mapping, note=note)
@@ -65,8 +67,8 @@ def judge_paths(
         else:
             say("reading and verifying")
             verdicts = verify_runs(spark, runs, quiescent=quiescent).collect()
-            events = read_checked(spark, files)
-            outcome = _outcome(verdicts, events, expected, say)
+            say("measuring")
+            outcome = outcome_of(verdicts, measured(read_checked(spark, files)), expected)
     if not outcome.runs:
         raise TraceError(", ".join(map(str, paths)), None, None, "there is not a single event")
     return outcome
@@ -84,16 +86,16 @@ def judge_events(
     try:
         say("verifying")
         verdicts = verify_promises(events, quiescent=quiescent).collect()
-        return _outcome(verdicts, events, expected, say)
+        say("measuring")
+        return outcome_of(verdicts, measured(events), expected)
     finally:
         events.unpersist()
 
 
-def _outcome(
-    verdicts: Sequence[Row], events: DataFrame, expected: Sequence[str], say: Say
+def outcome_of(
+    verdicts: Iterable[Row], figures: Mapping[str, Measured], expected: Sequence[str]
 ) -> Outcome:
-    say("measuring")
-    figures = measured(events)
+    """What is to be said of all runs; `figures` is what was measured of each."""
     tables = _tables(verdicts)
     runs = []
     for run in sorted({run for run, _ in tables}):
@@ -115,7 +117,7 @@ def _outcome(
     return Outcome(tuple(runs))
 
 
-def _tables(verdicts: Sequence[Row]) -> dict[tuple[str, Domain | None], Table]:
+def _tables(verdicts: Iterable[Row]) -> dict[tuple[str, Domain | None], Table]:
     """The verdict tables of each run and of each domain that it declares."""
     rows: dict[tuple[str, Domain | None], dict[str, Row]] = {}
     for row in verdicts:
