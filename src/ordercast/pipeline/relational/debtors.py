@@ -18,7 +18,7 @@ def delivering(tally: DataFrame, rare: DataFrame) -> DataFrame:
         tally.filter("unsettled > 0")
         .select(*_LIFE)
         .distinct()
-        .join(groups, on=["run", "group"], how="left_anti")
+        .join(sf.broadcast(groups), on=["run", "group"], how="left_anti")
     )
 
 
@@ -40,16 +40,17 @@ def stayers(life: DataFrame, tally: DataFrame, rare: DataFrame, processes: DataF
         delivering(tally, rare).select(*_LIFE, from_the_start)
     )
     lacking = (
-        members.join(lists, on=["run", "group"], how="inner")
+        members.join(sf.broadcast(lists), on=["run", "group"], how="inner")
         .filter(~sf.array_contains("members", sf.col("process")))
         .groupBy(*_LIFE)
         .agg(sf.max("view").alias("lacking"))
     )
+    correct = processes.filter(~sf.col("crashed"))
     return (
-        members.join(processes.filter(~sf.col("crashed")), on=["run", "process"], how="inner")
-        .join(viewed, on=["run", "group"], how="left")
-        .join(installed, on=_LIFE, how="left")
-        .join(lacking, on=_LIFE, how="left")
+        members.join(sf.broadcast(correct), on=["run", "process"], how="inner")
+        .join(sf.broadcast(viewed), on=["run", "group"], how="left")
+        .join(sf.broadcast(installed), on=_LIFE, how="left")
+        .join(sf.broadcast(lacking), on=_LIFE, how="left")
         .select(
             *_LIFE, "since", "installed", "lacking",
             sf.coalesce("viewed", sf.lit(False)).alias("viewed"),

@@ -25,15 +25,14 @@ _COUNTS = ("violations", "doubts", "undecided", "unsure")
 
 
 def finding(
-    rows: DataFrame,
     name: str,
     *,
     violations: Column | int = 0,
     doubts: Column | int = 0,
     undecided: Column | int = 0,
     unsure: Column | int = 0,
-) -> DataFrame:
-    """Counts for one property, any number of rows per run.
+) -> Column:
+    """What one row says about one property, as counts.
 
     undecided  what may be a violation or nothing: folds cannot tell
     unsure     what may be a doubt or nothing
@@ -43,17 +42,22 @@ def finding(
         (amount if isinstance(amount, Column) else sf.lit(amount)).cast("long").alias(column)
         for column, amount in zip(_COUNTS, amounts, strict=True)
     ]
-    return rows.select("run", sf.lit(name).alias("property"), *counts)
+    return sf.struct(sf.lit(name).alias("property"), *counts)
 
 
-def verdicts(found: Sequence[DataFrame], kinds: DataFrame, unspecified: DataFrame) -> DataFrame:
+def found(rows: DataFrame, *findings: Column) -> DataFrame:
+    """All that these rows say: any number of rows per run and property."""
+    return rows.select("run", sf.inline(sf.array(*findings)))
+
+
+def verdicts(said: Sequence[DataFrame], kinds: DataFrame, unspecified: DataFrame) -> DataFrame:
     """One row per run and property.
 
     `kinds` says what occurs in each run. In the runs named in `unspecified`, nothing is said but
     `wellformed`.
     """
     totals = [sf.sum(column).alias(column) for column in _COUNTS]
-    counted = reduce(DataFrame.unionByName, found).groupBy("run", "property").agg(*totals)
+    counted = reduce(DataFrame.unionByName, said).groupBy("run", "property").agg(*totals)
     named = unspecified.select("run", sf.lit(True).alias("meaningless")).distinct()
     applies = [
         sf.struct(sf.lit(name).alias("property"), _applies(kind).alias("applies"))
@@ -61,8 +65,8 @@ def verdicts(found: Sequence[DataFrame], kinds: DataFrame, unspecified: DataFram
     ]
     return (
         kinds.select("run", sf.inline(sf.array(*applies)))
-        .join(counted, on=["run", "property"], how="left")
-        .join(named, on=["run"], how="left")
+        .join(sf.broadcast(counted), on=["run", "property"], how="left")
+        .join(sf.broadcast(named), on=["run"], how="left")
         .select(
             "run", "property",
             _verdict().alias("verdict"),

@@ -1,4 +1,4 @@
-"""wellformed, no_duplication, no_creation, membership."""
+"""wellformed, no_duplication, no_creation, membership, sending_view: each row by itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from ordercast.pipeline.relational.facts import declared
-from ordercast.pipeline.relational.findings import finding
+from ordercast.pipeline.relational.findings import finding, found
 
 
 def log_order(rows: DataFrame) -> DataFrame:
@@ -30,65 +30,71 @@ def log_order(rows: DataFrame) -> DataFrame:
     )
 
 
-def wellformed(order: DataFrame, sent: DataFrame, tally: DataFrame) -> list[DataFrame]:
-    """Unique (process, index), nothing after crash or end, each message sent once, no circle.
+def in_logs(order: DataFrame) -> DataFrame:
+    """wellformed: unique (process, index), nothing after crash or end.
 
-    A circle needs a delivery that is recorded no later than its send, or a log whose clock goes
-    back: where there is neither, there is none. Otherwise folds cannot tell.
+    A circle of happened-before, and with it a delivery that happened before its send, needs a
+    delivery that is recorded no later than its send, or a log whose clock goes back. Where there
+    is neither, there is no circle. Otherwise folds cannot tell.
     """
-    name = "wellformed"
     broken = sf.col("same_index") + sf.col("after_stop")
-    return [
-        finding(order, name, violations=broken, undecided=sf.col("unproven")),
-        finding(sent, name, violations=sf.col("resent")),
-        finding(tally, name, violations=sf.col("too_early"), undecided=sf.col("unproven")),
-    ]
+    return found(
+        order,
+        finding("wellformed", violations=broken, undecided=sf.col("unproven")),
+        finding("no_creation", undecided=sf.col("unproven")),
+    )
 
 
-def no_duplication(tally: DataFrame) -> list[DataFrame]:
-    """No process delivers a message twice."""
-    return [finding(tally, "no_duplication", violations=sf.col("repeated"))]
+def in_sends(sent: DataFrame) -> DataFrame:
+    """wellformed: each message is sent once."""
+    return found(sent, finding("wellformed", violations=sf.col("resent")))
 
 
-def no_creation(tally: DataFrame, order: DataFrame, processes: DataFrame) -> list[DataFrame]:
-    """Each delivered m has a send (same group) that the delivery did not happen before.
+def in_deliveries(tally: DataFrame) -> DataFrame:
+    """What a delivery and its send show by themselves.
 
-    Without a send record it is certain only if the log that should have it is complete.
-    A delivery that happened before its send lies on a circle: see `wellformed`.
+    wellformed and no_creation: a process that delivers its own message before it sends it.
+    no_creation: delivered in another group. no_duplication: delivered twice. membership: delivered
+    outside an interval. sending_view: delivered in another view, or in none.
     """
-    name = "no_creation"
+    early, unproven = sf.col("too_early"), sf.col("unproven")
+    return found(
+        tally,
+        finding("wellformed", violations=early, undecided=unproven),
+        finding("no_creation", violations=sf.col("elsewhere") + early, undecided=unproven),
+        finding("no_duplication", violations=sf.col("repeated")),
+        finding("membership", violations=sf.col("outside")),
+        finding("sending_view", violations=sf.col("astray")),
+    )
+
+
+def never_sent(tally: DataFrame, processes: DataFrame) -> DataFrame:
+    """no_creation without a send record: certain if the log that should have it is complete."""
     anybody = processes.groupBy("run").agg(sf.max("incomplete").alias("some_incomplete"))
     named = processes.select("run", sf.col("process").alias("claimed"), "incomplete")
     unsent = (
         tally.filter(~sf.col("sent"))
-        .join(named, on=["run", "claimed"], how="left")
-        .join(anybody, on=["run"], how="left")
+        .join(sf.broadcast(named), on=["run", "claimed"], how="left")
+        .join(sf.broadcast(anybody), on=["run"], how="left")
     )
     certain = sf.when(sf.col("claimed").isNull(), ~sf.col("some_incomplete")).otherwise(
         sf.coalesce(~sf.col("incomplete"), sf.lit(False))
     )
-    return [
+    copies = sf.col("copies")
+    return found(
+        unsent,
         finding(
-            tally, name,
-            violations=sf.col("elsewhere") + sf.col("too_early"), undecided=sf.col("unproven"),
+            "no_creation",
+            violations=sf.when(certain, copies).otherwise(0),
+            doubts=sf.when(certain, 0).otherwise(copies),
         ),
-        finding(order, name, undecided=sf.col("unproven")),
-        finding(
-            unsent, name,
-            violations=sf.when(certain, sf.col("copies")).otherwise(0),
-            doubts=sf.when(certain, 0).otherwise(sf.col("copies")),
-        ),
-    ]  # fmt: skip
+    )
 
 
-def membership(tally: DataFrame, rare: DataFrame) -> list[DataFrame]:
-    """Delivered only inside an interval.
-
-    Of whom nothing is recorded in a group, it is a member where nobody is declared.
-    """
+def by_strangers(tally: DataFrame, rare: DataFrame) -> DataFrame:
+    """membership: delivered by a process that a group declares not, and that recorded nothing."""
     groups = declared(rare).select("run", "group").distinct()
-    strangers = tally.filter("unsettled > 0").join(groups, on=["run", "group"], how="left_semi")
-    return [
-        finding(tally, "membership", violations=sf.col("outside")),
-        finding(strangers, "membership", violations=sf.col("unsettled")),
-    ]
+    strangers = tally.filter("unsettled > 0").join(
+        sf.broadcast(groups), on=["run", "group"], how="left_semi"
+    )
+    return found(strangers, finding("membership", violations=sf.col("unsettled")))

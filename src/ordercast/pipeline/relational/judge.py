@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from ordercast.pipeline.relational import integrity, liveness, view_checks
 from ordercast.pipeline.relational.debtors import stayers
@@ -15,9 +14,9 @@ from ordercast.pipeline.relational.facts import (
     told,
 )
 from ordercast.pipeline.relational.findings import verdicts
-from ordercast.pipeline.relational.outsiders import answers, requests, validity_of_outsiders
+from ordercast.pipeline.relational.outsiders import outsiders, requests, validity_of_outsiders
 from ordercast.pipeline.relational.standing import stretches
-from ordercast.pipeline.relational.tally import copies, sends, tally
+from ordercast.pipeline.relational.tally import copies, sends, sends_of_processes, tally
 
 
 def relational(events: DataFrame, *, quiescent: bool = False) -> DataFrame:
@@ -32,40 +31,30 @@ def relational(events: DataFrame, *, quiescent: bool = False) -> DataFrame:
     logs = _kept(processes(kinds, rare, quiescent=quiescent))
     life = _kept(stretches(rare))
     all_sends = sends(rows, life, logs)
-    sent = _kept(_sent(all_sends))
+    sent = _kept(sends_of_processes(all_sends))
     counted = _kept(tally(copies(rows, all_sends, life, logs)))
     order = _kept(integrity.log_order(rows))
     debtors = _kept(stayers(life, counted, rare, logs))
-    answered = answers(requests(all_sends, counted, rare, logs), rows, life, debtors)
-    found = [
-        *integrity.wellformed(order, sent, counted),
-        *integrity.no_duplication(counted),
-        *integrity.no_creation(counted, order, logs),
-        *integrity.membership(counted, rare),
-        *liveness.validity_of_members(sent, counted, rare, logs),
-        *validity_of_outsiders(answered, debtors),
-        *liveness.agreement(counted, debtors),
-        *liveness.agreement_uniform(counted, debtors),
-        *view_checks.views(rare),
-        *view_checks.vsync(rare, counted, logs),
-        *view_checks.sending_view(counted),
+    askers = _kept(outsiders(sent, counted, rare, logs))
+    asked = requests(askers, rows, life, logs, debtors)
+    said = [
+        integrity.in_logs(order),
+        integrity.in_sends(sent),
+        integrity.in_deliveries(counted),
+        integrity.never_sent(counted, logs),
+        integrity.by_strangers(counted, rare),
+        liveness.validity_of_members(sent, counted, rare, logs),
+        validity_of_outsiders(asked, debtors),
+        liveness.agreement(counted, debtors),
+        view_checks.views(rare),
+        view_checks.vsync(rare, counted, logs),
     ]
     unspecified = (
         order.filter("same_index > 0").select("run")
         .unionByName(sent.filter("contested > 0").select("run"))
         .unionByName(logs.filter("contradictory").select("run"))
     )  # fmt: skip
-    return verdicts(found, kinds_of_runs(kinds), unspecified)
-
-
-def _sent(all_sends: DataFrame) -> DataFrame:
-    """The sends counted by group, process and standing."""
-    process = sf.col("sent_by").alias("process")
-    return all_sends.groupBy("run", "group", process, "standing").agg(
-        sf.count("*").alias("sends"),
-        sf.count_if(sf.col("times") > 1).alias("resent"),
-        sf.count_if("contested").alias("contested"),
-    )
+    return verdicts(said, kinds_of_runs(kinds), unspecified)
 
 
 def _kept(small: DataFrame) -> DataFrame:

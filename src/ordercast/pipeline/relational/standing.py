@@ -78,7 +78,7 @@ def _before_changes(rows: DataFrame) -> DataFrame:
 
 def _unchanged(rare: DataFrame) -> DataFrame:
     """Declared, and not a word of it in the log."""
-    silent = declared(rare).join(changes(rare), on=list(_LIFE), how="left_anti")
+    silent = declared(rare).join(sf.broadcast(changes(rare)), on=list(_LIFE), how="left_anti")
     return _plain(silent, sf.lit(BEGINNING), sf.lit(ENDLESS), sf.lit(True), sf.lit(True))
 
 

@@ -61,6 +61,16 @@ def _standing() -> Column:
     )
 
 
+def sends_of_processes(all_sends: DataFrame) -> DataFrame:
+    """The sends counted by group, process and standing."""
+    process = sf.col("sent_by").alias("process")
+    return all_sends.groupBy("run", "group", process, "standing").agg(
+        sf.count("*").alias("sends"),
+        sf.count_if(sf.col("times") > 1).alias("resent"),
+        sf.count_if("contested").alias("contested"),
+    )
+
+
 def copies(rows: DataFrame, sent: DataFrame, life: DataFrame, processes: DataFrame) -> DataFrame:
     """One row per message and process that delivered it: its first delivery, beside the send."""
     one_message = Window.partitionBy(*_MESSAGE)

@@ -1,11 +1,11 @@
-"""views, vsync, sending_view."""
+"""views and vsync."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.relational.findings import finding
+from ordercast.pipeline.relational.findings import finding, found
 
 _LIFE = ["run", "group", "process"]
 
@@ -19,7 +19,7 @@ def installed(rare: DataFrame) -> DataFrame:
     return rare.filter((sf.col("kind") == "view") & sf.col("process").isNotNull())
 
 
-def views(rare: DataFrame) -> list[DataFrame]:
+def views(rare: DataFrame) -> DataFrame:
     """Same (g, view) => same member list; ids strictly increase per process; self in members."""
     rows = installed(rare)
     lists = rows.groupBy("run", "group", "view").agg(sf.count_distinct("members").alias("lists"))
@@ -27,17 +27,17 @@ def views(rare: DataFrame) -> list[DataFrame]:
     falls = sf.lag("view").over(_in_order()) >= sf.col("view")
     was_in = sf.coalesce(sf.lag(is_in).over(_in_order()), sf.lit(False))
     steps = rows.select("run", falls.alias("falls"), (~is_in & ~was_in).alias("uninvited"))
-    return [
-        finding(lists, "views", violations=sf.col("lists") - 1),
-        finding(steps, "views", violations=_ones("falls") + _ones("uninvited")),
-    ]
+    wrong_steps = finding("views", violations=_ones("falls") + _ones("uninvited"))
+    return found(lists, finding("views", violations=sf.col("lists") - 1)).unionByName(
+        found(steps, wrong_steps)
+    )
 
 
 def _ones(column: str) -> Column:
     return sf.coalesce(sf.col(column), sf.lit(False)).cast("long")
 
 
-def vsync(rare: DataFrame, tally: DataFrame, processes: DataFrame) -> list[DataFrame]:
+def vsync(rare: DataFrame, tally: DataFrame, processes: DataFrame) -> DataFrame:
     """Who installs v and then v' delivers the same messages between: compared by digest."""
     between = installed(rare).select(
         *_LIFE, "view",
@@ -52,8 +52,12 @@ def vsync(rare: DataFrame, tally: DataFrame, processes: DataFrame) -> list[DataF
     nothing = sf.lit(0).cast("long")
     digest = sf.struct(*(sf.coalesce(name, nothing) for name in ("copies", "one", "other")))
     compared = (
-        between.join(delivered, on=[*_LIFE, "between"], how="left")
-        .join(processes.select("run", "process", "lost"), on=["run", "process"], how="left")
+        between.join(sf.broadcast(delivered), on=[*_LIFE, "between"], how="left")
+        .join(
+            sf.broadcast(processes.select("run", "process", "lost")),
+            on=["run", "process"],
+            how="left",
+        )
         .withColumn("digest", digest)
         .groupBy("run", "group", "view", "next_view")
         .agg(
@@ -65,14 +69,11 @@ def vsync(rare: DataFrame, tally: DataFrame, processes: DataFrame) -> list[DataF
     )
     differ = (sf.col("processes") > 1) & (sf.col("sets") > 1)
     surely = (sf.col("sure_processes") > 1) & (sf.col("sure_sets") > 1)
-    return [
+    return found(
+        compared,
         finding(
-            compared, "vsync",
-            violations=surely.cast("long"), doubts=(differ & ~surely).cast("long"),
-        )
-    ]  # fmt: skip
-
-
-def sending_view(tally: DataFrame) -> list[DataFrame]:
-    """m sent in view v by a member is delivered only in v; in no view is not in v."""
-    return [finding(tally, "sending_view", violations=sf.col("astray"))]
+            "vsync",
+            violations=surely.cast("long"),
+            doubts=(differ & ~surely).cast("long"),
+        ),
+    )
