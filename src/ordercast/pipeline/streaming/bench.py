@@ -33,6 +33,7 @@ class BenchState(msgspec.Struct):
     final_rows: list[Event] = []  # rows that belong to no group
     told: set[str] = set()  # notices that several judges could give
     expected: tuple[str, ...] = ()  # what the user asked for when it began
+    events: int = 0
     clock_ms: int = 0  # the time as the judges know it ...
     seen_ms: int = 0  # ... and the true time of the batch before
 
@@ -70,6 +71,7 @@ class Bench:
     def feed(self, rows: Iterable[Event], now_ms: int) -> list[Notice]:
         """Judge these rows at this time; what is new and expected to hold."""
         rows = list(rows)
+        self.state.events += len(rows)
         self._pass_time(now_ms, is_behind=len(rows) >= self.backlog_rows)
         parts = self._parts(rows)
         notices = []
@@ -169,7 +171,7 @@ class Bench:
                 doubts[what] = doubts.get(what, 0) + count
         return RunStatus(
             run=run,
-            events=max((s.events for s in states), default=0),
+            events=self.state.events,
             processes=len({p.name for s in states for p in s.processes}),
             remembered=sum(len(s.messages) for s in states),
             waiting_rows=sum(len(p.held) for s in states for p in s.processes),

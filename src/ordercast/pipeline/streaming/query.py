@@ -93,16 +93,15 @@ def _judge(
         limits=options.limits,
         backlog_rows=max(1, options.most_rows // 2),
     )
-    rows = [] if state.hasTimedOut else [
-        event for frame in frames for packed in frame["packed"] for event in unpack(packed)
-    ]  # fmt: skip
+    packs = [] if state.hasTimedOut else [packed for frame in frames for packed in frame["packed"]]
+    rows = [event for packed in packs for event in unpack(packed)]
     notices = bench.feed(rows, state.getCurrentProcessingTimeMs())
     state.update((bench.encode(),))
-    state.setTimeoutDuration(options.tick_ms)
-    status = msgspec.json.encode(bench.status(key[0]))
-    yield pd.DataFrame(
-        {"run": [key[0]], "notices": [msgspec.json.encode(notices)], "status": [status]}
-    )
+    status = bench.status(key[0])
+    if not status.idle:  # a run that is over must not be looked at every second
+        state.setTimeoutDuration(options.tick_ms)
+    columns = {"notices": msgspec.json.encode(notices), "status": msgspec.json.encode(status)}
+    yield pd.DataFrame({"run": [key[0]], **{name: [value] for name, value in columns.items()}})
 
 
 def _record(journal: Journal, batch: DataFrame, number: int) -> None:

@@ -209,7 +209,6 @@ class RunState(msgspec.Struct):
     doubts: dict[str, int] = {}  # what limits judging, and how often
     old: list[int] = []  # messages past the stability time that are still owed
     young_from: int = 0  # messages below this number were looked at
-    events: int = 0
     latest_ns: int = 0  # the highest `time` read
     now_ms: int = 0
 
