@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ordercast.cli.guarantees import markdown_table
+from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
 from ordercast.trace.mapping import keys
@@ -27,6 +28,7 @@ def pages() -> dict[Path, str]:
             DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
         ),
         DOCS / "FOREIGN.md": _filled(DOCS / "FOREIGN.md", _mapping_keys()),
+        DOCS / "TABLES.md": _filled(DOCS / "TABLES.md", tables.markdown()),
     }
     for name, protocol in PROTOCOLS.items():
         page = (import_module(protocol.__module__).__doc__ or "").strip()

@@ -66,6 +66,12 @@ def remove_runs(folder: Path, runs: Collection[str]) -> None:
                 shutil.rmtree(path)
 
 
+def whole_runs(folder: Path) -> set[str]:
+    """The runs that have a folder wherever every run has rows."""
+    tables = ("recorded", "clean", "verdicts", "figures")
+    return set.intersection(*({run for run, _ in run_folders(folder, name)} for name in tables))
+
+
 def run_files(folder: Path, name: str, runs: Collection[str]) -> list[Path]:
     """The files of these runs in one table."""
     return [

@@ -184,6 +184,6 @@ def _section(table: Table) -> str:
             "",
             "| column | type | meaning |",
             "|---|---|---|",
-            *(f"| `{one.name}` | {one.type} | {one.meaning} |" for one in table.columns),
+            *(f"| `{one.name}` | `{one.type}` | {one.meaning} |" for one in table.columns),
         ]
     )

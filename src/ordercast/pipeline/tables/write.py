@@ -25,7 +25,14 @@ from ordercast.pipeline.measure import deliveries, measure
 from ordercast.pipeline.measured import measured
 from ordercast.pipeline.read import find_files
 from ordercast.pipeline.tables.clean import clean
-from ordercast.pipeline.tables.files import append, check_names, read_runs, remove_runs, run_files
+from ordercast.pipeline.tables.files import (
+    append,
+    check_names,
+    read_runs,
+    remove_runs,
+    run_files,
+    whole_runs,
+)
 from ordercast.pipeline.tables.judge_version import judge_version
 from ordercast.pipeline.tables.manifest import JudgedRun, load_manifest, save_manifest, writing
 from ordercast.pipeline.tables.plan import plan_runs
@@ -85,6 +92,7 @@ def write_tables(
         say("looking for new runs")
         sources = Sources(spark, files, mapping, note=note)
         manifest = load_manifest(folder)
+        manifest = manifest.without_runs(manifest.runs.keys() - whole_runs(folder))
         seen = sources.with_runs(manifest)
         manifest = manifest.with_files(seen)
         plan = plan_runs(seen, manifest, made)
