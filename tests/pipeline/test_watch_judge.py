@@ -170,6 +170,43 @@ def test_lost_records_take_a_gap_back_and_leave_an_inversion() -> None:
     assert inversion.violated("fifo.group")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "fifo.global",
+            """
+            p: view 1 g p,q; send a g; send b h; send c h
+            q: deliver b h; view 1 g p,q; deliver c h
+            """,
+        ),
+        (
+            "total.gapless",
+            """
+            p: view 1 g p,q; send a g; send b g; send c g; deliver a g; deliver b g; deliver c g
+            q: deliver b g; view 1 g p,q; deliver c g
+            """,
+        ),
+    ],
+)
+def test_what_was_not_owed_at_first_is_owed_after_a_view(name: str, text: str) -> None:
+    events = trace(text)
+    assert oracle.verdicts(events)[name] == "violated"
+    judge, _ = judge_all([events])
+    missing = [f.witness for f in judge.state.findings.values() if f.property == name]
+    assert {"process": "q", "missing": "a", "second": "c", "what": "gap"} in missing
+
+
+def test_a_gap_is_taken_back_if_the_process_joins_only_later() -> None:
+    judge = LiveJudge(RunState())
+    judge.feed(trace("group g: p,q\np: send a g; send b g\nq: deliver b g"), 0)
+    assert judge.violated("fifo.group")
+    said = judge.feed([Event("q", 9, "join", group="g")], 0)
+    assert ("withdrawn", "fifo.group") in [(notice.kind, notice.property) for notice in said]
+    assert not judge.violated("fifo.group")
+    assert judge.violated("membership")
+
+
 def test_a_gap_in_a_total_order_is_told_when_the_message_is_overdue() -> None:
     judge = LiveJudge(RunState(), stable_ms=1_000)
     rows = trace("group g: p,q\np: send a g; send b g; deliver a g; deliver b g\nq: deliver b g")
