@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from ordercast.cli.cross_check import check_again
 from ordercast.cli.exits import console, errors_as_exits, escape, progress
 from ordercast.cli.spark import check_master, spark_settings
 from ordercast.cli.verdicts import show
@@ -34,6 +35,9 @@ def verify(
     ),
     tables: Path | None = typer.Option(
         None, help="Keep all of it as Parquet tables in this folder; judge only what is new."
+    ),
+    cross_check: bool = typer.Option(
+        False, help="Judge a second time by Spark SQL what it can judge, and compare."
     ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
     conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),
@@ -61,6 +65,17 @@ def verify(
         show(outcome, console)
         if report is not None:
             console.print(f"report: {report}", highlight=False, soft_wrap=True)
+    if cross_check:
+        with errors_as_exits():
+            check_again(
+                outcome,
+                paths,
+                progress if as_json else console,
+                quiescent=quiescent,
+                mapping=mapping,
+                master=master,
+                conf=conf,
+            )
     raise typer.Exit(outcome.exit_code)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
-from ordercast.pipeline.relational import RELATIONAL, relational
+from ordercast.pipeline.relational import relational
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.trouble import told_plainly
 from ordercast.trace.mapping import LogMapping
@@ -94,13 +94,12 @@ def compared(
 ) -> CrossCheck:
     """The verdicts of the kernels by run and property, beside those of the folds."""
     both = [
-        Difference(run, name, verdicts[name], said)
-        for run, verdicts in sorted(kernels.items())
-        for name in RELATIONAL
-        if (said := folds[run, name]) is not None
+        Difference(run, name, kernels[run][name], said)
+        for (run, name), said in sorted(folds.items())
+        if said is not None
     ]
-    once = len(kernels) * len(RELATIONAL) - len(both)
-    return CrossCheck(len(both), once, tuple(one for one in both if one.kernels != one.folds))
+    differing = tuple(one for one in both if one.kernels != one.folds)
+    return CrossCheck(len(both), len(folds) - len(both), differing)
 
 
 def _events(
