@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -32,16 +33,17 @@ from random_traces import random_trace
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-ODD_NAMES = ("", "007", "7", "a/b", "ü x%=")
+ODD_RUNS = {"": 0, "007": 3, "7": 6, "a/b": 7, "ü x%=": 8}  # seeds of runs that have it all
+ODD_NAMES = tuple(ODD_RUNS)
 GOOD = "group g: p,q\np: send a g; send b g; deliver a g; deliver b g; end\n"
 KEPT = GOOD + "q: deliver a g; deliver b g; end"
 SWAPPED = GOOD + "q: deliver b g; deliver a g; end"
 
 
-def odd_run(name: str, number: int) -> list[Event]:
+def odd_run(name: str, seed: int) -> list[Event]:
     """A spoiled run, with an order declared and times on its rows."""
-    events = random_trace(Random(20 + number), run=name, mutations=3)
-    declared = {"order": "causal", "protocol": f"p{number}", "scope": "domain"}
+    events = random_trace(Random(seed), run=name, mutations=3)
+    declared = {"order": "causal", "protocol": f"p{seed}", "scope": "domain"}
     return [
         replace(event, **declared) if event.kind == "group" else replace(event, time=1000 + place)
         for place, event in enumerate(events)
@@ -55,7 +57,7 @@ class Written:
         self.sources = folder / "traces"
         self.tables = folder / "tables"
         self.sources.mkdir()
-        runs = {name: odd_run(name, number) for number, name in enumerate(ODD_NAMES)}
+        runs = {name: odd_run(name, seed) for name, seed in ODD_RUNS.items()}
         write_csv([*runs[""], *runs["007"], *runs["7"]], self.sources / "three.csv")
         write_parquet([*runs["a/b"], *runs["ü x%="]], self.sources)
         self.summary = write_tables(spark, [self.sources], self.tables)
@@ -69,7 +71,9 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Wr
 @pytest.fixture
 def little_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is done when: measuring takes longer than all the rest."""
-    monkeypatch.setattr(writing, "measured", lambda events: {})
+    monkeypatch.setattr(
+        writing, "measured", lambda events: dict.fromkeys(row["run"] for row in events.collect())
+    )
     monkeypatch.setattr(writing, "measure", lambda events: measure(events, per=["run"]))
 
 
@@ -162,26 +166,28 @@ def test_clean_settles_crash_notes_and_marks_repeats(spark: SparkSession) -> Non
 @pytest.mark.usefixtures("little_measuring")
 def test_only_new_and_changed_runs_are_judged(spark: SparkSession, tmp_path: Path) -> None:
     sources, tables = tmp_path / "traces", tmp_path / "tables"
-    write_parquet([*trace(SWAPPED, run="a"), *trace(KEPT, run="b")], sources)
+    first = {"a": SWAPPED, "b": KEPT, "d": KEPT, "e": KEPT}
+    write_parquet([e for run, text in first.items() for e in trace(text, run=run)], sources)
     write_tables(spark, [sources], tables)
     before = files_by_run(tables)
     write_parquet([*trace(KEPT, run="a"), *trace(SWAPPED, run="c")], sources)
     (sources / "run=b").rename(sources / "_gone")  # its tables stay, nothing is said of it
+    shutil.rmtree(tables / "verdicts" / "run=d")
     done = write_tables(spark, [sources], tables)
-    assert done == Summary(judged=("a", "c"), kept=(), replaced=("a",))
-    assert str(done) == "judged 1 new run and 1 changed run, kept 0"
+    assert done == Summary(judged=("a", "c", "d"), kept=("e",), replaced=("a",))
+    assert str(done) == "judged 2 new runs and 1 changed run, kept 1"
     (sources / "_gone").rename(sources / "run=b")
     steps: list[str] = []
     done = write_tables(spark, [sources], tables, say=steps.append)
-    assert done == Summary(judged=(), kept=("a", "b", "c"))
+    assert done == Summary(judged=(), kept=tuple("abcde"))
     assert steps == ["looking for new runs"]
     after = files_by_run(tables)
-    assert after["b"] == before["b"]
+    assert (after["b"], after["e"]) == (before["b"], before["e"])
     assert not after["a"] & before["a"]
     broken = read_table(spark, tables, "violations").where("property = 'fifo.group'")
     assert [row["run"] for row in broken.collect()] == ["c"]  # those of the former `a` are gone
     counts = read_table(spark, tables, "clean").groupBy("run").count().collect()
-    assert {row["run"]: row["count"] for row in counts} == dict.fromkeys("abc", 9)
+    assert {row["run"]: row["count"] for row in counts} == dict.fromkeys("abcde", 9)
 
 
 @pytest.mark.usefixtures("little_measuring")
