@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ordercast.errors import TraceError
 from ordercast.pipeline.kernels import views, vsync
 from ordercast.pipeline.kernels.findings import Findings
 from runs import members_of, run_of, use_kernels
@@ -116,3 +117,10 @@ def test_a_delivery_in_another_view_or_in_none_names_both() -> None:
 def test_what_is_sent_outside_of_every_view_may_be_delivered_in_any() -> None:
     run = run_of("p: send a g; end\nq: view 1 g q; deliver a g; end")
     assert views.check_sending_view(run, members_of(run), 20).verdict == "ok"
+
+
+def test_the_highest_number_is_no_view_id() -> None:
+    """It stands for "in no view", and is refused instead of taken for that."""
+    with pytest.raises(TraceError, match="view ids must be below 9223372036854775807"):
+        run_of(f"p: view {2**63 - 1} g p; send a g; deliver a g; end")
+    run_of(f"p: view {2**63 - 2} g p; send a g; deliver a g; end")

@@ -18,6 +18,7 @@ senders: then it judges the messages of these, and the parts together judge all.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -263,17 +264,52 @@ def _scan(
 def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:
     """Messages from a to b, each delivered or sent by the sender of the next before it sent that.
 
-    The evidence that send(a) happened before send(b). Where causality has a cycle the search may
-    go round it; then only a and b are named.
+    The evidence that send(a) happened before send(b). Where causality has a cycle the way back
+    may lead round it; then all ways are tried.
     """
     path, seen = [b], {b}
-    while run.sender[path[0]] != run.sender[a] or run.number[path[0]] < run.number[a]:
+    while not sent_from(run, a, path[0]):
         before = _carrier(run, causality, a, path[0], seen)
         if before is None:
-            return [a, b]
+            path = _shortest(run, causality, a, b)
+            break
         path.insert(0, before)
         seen.add(before)
     return path if path[0] == a else [a, *path]
+
+
+def sent_from(run: Run, a: int, b: int) -> bool:
+    """Did the sender of a send b, as the same message or later?"""
+    return bool(run.sender[a] == run.sender[b] and run.number[a] <= run.number[b])
+
+
+def _shortest(run: Run, causality: Causality, a: int, b: int) -> list[int]:
+    """The shortest way back from b to a, or to what the sender of a sent later: breadth first."""
+    leads_to = {b: b}  # message -> the next one on the way to b
+    asked = run.delivery_start[:-1].copy()  # process -> its first delivery not yet looked at
+    queue = deque([b])
+    while not sent_from(run, a, queue[0]):
+        m = queue.popleft()
+        p = int(run.sender[m])
+        until = np.searchsorted(run.delivered_row[run.deliveries(p)], run.sent_row[m])
+        last = int(run.delivery_start[p] + until)
+        for heard in _heard(run, causality, a, run.delivered[asked[p] : last]).tolist():
+            if heard not in leads_to:
+                leads_to[heard] = m
+                queue.append(heard)
+        asked[p] = max(last, asked[p])
+    path = [queue[0]]
+    while path[-1] != b:
+        path.append(leads_to[path[-1]])
+    return path
+
+
+def _heard(run: Run, causality: Causality, a: int, messages: Ints) -> Ints:
+    """Those that can carry news of a."""
+    messages = messages[run.sender[messages] != NONE]
+    if causality.by_group:
+        messages = messages[run.group_of[messages] == run.group_of[a]]
+    return messages
 
 
 def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> int | None:
@@ -286,9 +322,7 @@ def _carrier(run: Run, causality: Causality, a: int, b: int, seen: set[int]) -> 
     heard = run.delivered[here][:until]
     if (heard == a).any():
         return a
-    heard = heard[run.sender[heard] != NONE]
-    if causality.by_group:
-        heard = heard[run.group_of[heard] == run.group_of[a]]
+    heard = _heard(run, causality, a, heard)
     told = heard[causality.known(int(run.sender[a]), heard, int(run.number[a]))]
     told = np.concatenate((told[directly(run, a, told)], told))
     return next((int(m) for m in told if int(m) not in seen), None)

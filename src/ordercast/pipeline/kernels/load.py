@@ -17,6 +17,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.assemble import Names, assemble
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.ids import NONE, Ids
+from ordercast.pipeline.kernels.recorded import NO_VIEW
 from ordercast.pipeline.kernels.run import (
     CRASH,
     END,
@@ -75,8 +76,10 @@ class RunLoader:
             if not rows.num_rows:
                 return
         for place in np.flatnonzero(kind == VIEW).tolist():
-            members = _member_list(rows["members"][place].as_py())
-            self._views[self._count + place] = (rows["view"][place].as_py(), members)
+            view, members = rows["view"][place].as_py(), rows["members"][place].as_py()
+            if view == NO_VIEW:
+                raise TraceError("the run", None, "view", f"view ids must be below {NO_VIEW}")
+            self._views[self._count + place] = (view, _member_list(members))
         self._count += rows.num_rows
         if self._count > MAX_EVENTS:
             raise TraceError("the run", None, None, f"more than {MAX_EVENTS} events in one run")

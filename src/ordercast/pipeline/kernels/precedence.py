@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from ordercast.pipeline.kernels.absences import Absent
-from ordercast.pipeline.kernels.causality import CAUSAL, FIFO, Scan, chain, directly
+from ordercast.pipeline.kernels.causality import CAUSAL, FIFO, Scan, chain, directly, sent_from
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.findings import Evidence, TwoForms
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
@@ -142,17 +142,16 @@ class _Observer:
 
     def _why(self, a: int, b: int) -> str:
         run = self._run
-        if run.sender[a] == run.sender[b]:
+        if sent_from(run, a, b):
             return f"{run.processes[run.sender[a]]} sent {run.name(a)} before {run.name(b)}"
         return f"the send of {run.name(a)} happened before that of {run.name(b)}"
 
     def _witness(self, a: int, b: int) -> dict[str, object]:
         run = self._run
-        same = run.sender[a] == run.sender[b]
-        path = [a, b] if same else chain(run, self._causality, a, b)
+        path = chain(run, self._causality, a, b)
         events = [event for m in path for event in run.send_event(m)]
         for m, following in pairwise(path):  # how the sender of one knew of the one before
-            if run.sender[m] != run.sender[following]:
+            if not sent_from(run, m, following):
                 events += run.delivery_event(int(run.sender[following]), m)
         for m in (b, a):
             events += run.delivery_event(self._process, m)

@@ -189,9 +189,8 @@ class Run:
         }
         if message != NONE:
             found["message"] = self.name(message)
-            group = int(self.group_of[message])
-            if group != NONE:
-                found["group"] = self.groups[group]
+        if self.group[row] != NONE:
+            found["group"] = self.groups[self.group[row]]
         return found
 
     def send_event(self, message: int) -> list[dict[str, object]]:

@@ -92,7 +92,7 @@ def _not_in_it(run: Run, p: int, turn: Turn) -> Evidence:
 
 
 def _event(run: Run, turn: Turn) -> dict[str, object]:
-    return {**run.event(turn.row), "group": run.groups[turn.group], "view": turn.view}
+    return {**run.event(turn.row), "view": turn.view}
 
 
 def check_sending_view(run: Run, members: Membership, limit: int) -> Findings:
