@@ -50,6 +50,14 @@ def test_who_crashes_or_leaves_is_released_from_what_is_overdue() -> None:
         assert kinds(said) == [("released", "q|a")]
 
 
+def test_a_log_that_ends_without_what_it_owes_leaves_the_question_open() -> None:
+    judge = judge_of("group g: p,q\np: send a g; deliver a g\nq: end")
+    said = judge.feed([], now_ms=STABLE)
+    assert [notice.sentence for notice in said] == ["The log of q ended without a."]
+    assert judge.state.doubts == {"deliveries that are owed by logs which ended without them": 1}
+    assert judge.feed([], now_ms=2 * STABLE) == []
+
+
 def test_only_so_many_overdue_deliveries_of_a_process_are_told() -> None:
     sends = "; ".join(f"send m{n} g; deliver m{n} g" for n in range(30))
     judge = judge_of(f"group g: p,q\np: {sends}", limits=Limits(overdue=5))

@@ -20,6 +20,7 @@ from ordercast.pipeline.streaming.live.state import (
     Trail,
 )
 
+NEVER = "deliveries that are owed by logs which ended without them"
 MOST_LOOKS = 20_000  # old messages looked at again per batch
 
 
@@ -67,16 +68,28 @@ def _look(run: RunState, limits: Limits, number: int) -> bool:
         m.overdue.remove(other)
         q = run.processes[other]
         q.overdue_told -= 1
-        why = "its log has ended without it" if q.ended else "it is owed no more"
-        _say(run, RELEASED, q, m, f"{q.name} has not delivered {m.id}: {why}.")
+        if not q.ended:
+            _say(run, RELEASED, q, m, f"{q.name} does not owe {m.id} any more.")
     if late:
         for graph in run.graphs.values():
             cycles.step_over(graph, m.number)
         return False
     if not cycles.is_out(run, m):
         return False
+    _tell_never_delivered(run, limits, m)
     forget(run, m)
     return True
+
+
+def _tell_never_delivered(run: RunState, limits: Limits, m: Message) -> None:
+    """Logs that ended without a delivery that they owe. Whether that is a violation verify says."""
+    if m.group == NOBODY:
+        return
+    for q in run.processes:
+        if q.ended and _owes(run, q, m):
+            run.doubt(NEVER)
+            if run.doubts[NEVER] <= limits.overdue:
+                _say(run, OVERDUE, q, m, f"The log of {q.name} ended without {m.id}.", "|end")
 
 
 def settle(run: RunState, limits: Limits) -> None:
@@ -87,11 +100,11 @@ def settle(run: RunState, limits: Limits) -> None:
 
 def debtors(run: RunState, m: Message) -> list[Process]:
     """Who is alive, owes m now and has not delivered it."""
-    return [
-        q
-        for q in run.alive()
-        if q.number not in m.got and isinstance(owes(run, q, m, q.position + 1), Gap)
-    ]
+    return [q for q in run.alive() if _owes(run, q, m)]
+
+
+def _owes(run: RunState, q: Process, m: Message) -> bool:
+    return q.number not in m.got and isinstance(owes(run, q, m, q.position + 1), Gap)
 
 
 def arrived(run: RunState, q: Process, m: Message) -> None:
@@ -102,12 +115,12 @@ def arrived(run: RunState, q: Process, m: Message) -> None:
         _say(run, ARRIVED, q, m, f"{q.name} has delivered {m.id} after all.")
 
 
-def _say(run: RunState, kind: str, q: Process, m: Message, sentence: str) -> None:
+def _say(run: RunState, kind: str, q: Process, m: Message, sentence: str, when: str = "") -> None:
     witness: dict[str, object] = {
         "process": q.name, "missing": m.id, "group": run.groups[m.group].name,
         "sender": run.processes[m.sender].name,
     }  # fmt: skip
-    run.notices.append(Notice(kind, "agreement", f"{q.name}|{m.id}", sentence, witness))
+    run.notices.append(Notice(kind, "agreement", f"{q.name}|{m.id}{when}", sentence, witness))
 
 
 def forget(run: RunState, m: Message) -> None:
