@@ -3,7 +3,7 @@
 That spares Spark the conversion of every row and the shuffle, which cost more than the checks.
 Spark distributes which run, or which part of a large run, a task judges.
 
-    folder run=NAME/ of a recording     one run
+    segment of a recording              a file of the run that its head names
     Parquet file whose footer names     a file of that run
     one run, or without column `run`
 
@@ -20,12 +20,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.judge import WHOLE, Part, parts
 from ordercast.pipeline.kernels.load import RunLoader
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
-from ordercast.trace.layout import SEGMENT_SUFFIX, run_of_folder
+from ordercast.trace.layout import SEGMENT_SUFFIX
 from ordercast.trace.parquet import parquet_tables, single_run
 from ordercast.trace.read import file_table
+from ordercast.trace.segments import segment_run
 
 SPLIT_FROM = 4 * 1024**3  # bytes of a run from which its parts are judged by several tasks
 CLOCK_SHARES = 2  # parts of the clock of such a run
@@ -66,8 +68,11 @@ def runs_of_files(files: Iterable[Path]) -> list[RunFiles] | None:
 def _run_of(file: Path) -> str | None:
     if file.suffix == ".parquet":
         return single_run(file)
-    if file.suffix == SEGMENT_SUFFIX and file.parent.name.startswith("run="):
-        return run_of_folder(file.parent)
+    if file.suffix == SEGMENT_SUFFIX:
+        try:
+            return segment_run(file)
+        except (TraceError, OSError):
+            return None  # whoever reads it will say what is wrong with it
     return None
 
 

@@ -73,26 +73,40 @@ def _checked(raw: Table, wanted: Sequence[str], path: Path, before: int) -> Tabl
 
 
 def single_run(path: Path) -> str | None:
-    """The run that all rows of the file belong to, as far as its footer tells; else None."""
+    """The run that all rows of the file belong to, as far as its footer tells; else None.
+
+    A file without rows tells nothing.
+    """
     try:
         with pq.ParquetFile(path) as file:
+            if not file.metadata.num_rows:
+                return None
             if "run" not in file.schema_arrow.names:
                 return run_of_folder(path.parent)
-            place = file.schema.names.index("run")
-            groups = [file.metadata.row_group(k).column(place) for k in range(file.num_row_groups)]
+            if not _is_text(file.schema_arrow.field("run").type):
+                return None
+            runs = _runs_in(file)
     except (pa.ArrowException, OSError, ValueError):
         return None  # whoever reads it will say what is wrong with it
-    runs = set()
-    for group in groups:
-        known = group.statistics
-        if known is None or not known.has_min_max or known.null_count:
-            return None
+    return runs.pop() or run_of_folder(path.parent) if len(runs) == 1 else None
+
+
+def _runs_in(file: pq.ParquetFile) -> set[str]:
+    """The lowest and the highest run of each row group; none if not all of that is told."""
+    paths = [file.schema.column(k).path for k in range(len(file.schema))]
+    place = paths.index("run")
+    runs: set[str] = set()
+    for k in range(file.num_row_groups):
+        known = file.metadata.row_group(k).column(place).statistics
+        if known is None or not known.has_min_max or known.null_count != 0:
+            return set()
         runs |= {known.min, known.max}
-    return runs.pop() if len(runs) == 1 else None
+    return runs
 
 
 def has_plain_columns(path: Path) -> bool:
-    """Are its columns of just the types of the schema, and is every row's run named?"""
+    """Are its columns of just the types of the schema, is every row's run named, and is nothing
+    written as "" that is absent?"""
     schema = pq.read_schema(path)
     for name in COLUMNS:
         wanted = TABLE_SCHEMA.field(name).type
@@ -104,7 +118,29 @@ def has_plain_columns(path: Path) -> bool:
                 return False
         elif not _is_text(present):
             return False
-    return "run" in schema.names and single_run(path) is not None
+    if "run" not in schema.names or single_run(path) is None:
+        return False
+    with pq.ParquetFile(path) as file:
+        return not any(map(_may_have_empty, _text_chunks(file)))
+
+
+def _text_chunks(file: pq.ParquetFile) -> Iterator[pq.ColumnChunkMetaData]:
+    """The parts of the file that hold texts of the schema."""
+    texts = {name for name in COLUMNS if _is_text(TABLE_SCHEMA.field(name).type)}
+    places = [k for k in range(len(file.schema)) if file.schema.column(k).path in texts]
+    for k in range(file.num_row_groups):
+        row_group = file.metadata.row_group(k)
+        yield from (row_group.column(place) for place in places)
+
+
+def _may_have_empty(chunk: pq.ColumnChunkMetaData) -> bool:
+    """The empty text is the lowest of all."""
+    known = chunk.statistics
+    if known is None:
+        return True
+    if known.has_min_max:
+        return bool(known.min == "")
+    return bool(known.null_count != chunk.num_values)
 
 
 def _column(raw: Table, name: str, path: Path, before: int) -> Column:
@@ -116,7 +152,7 @@ def _column(raw: Table, name: str, path: Path, before: int) -> Column:
     if pa.types.is_integer(wanted):
         return _integers(column, name, path)
     if pa.types.is_list(wanted) and not _is_text(column.type):
-        return _lists(column, name, path)
+        return _lists(column, name, path, before)
     if not _is_text(column.type):
         raise TraceError(path, None, name, f"must be a string column, not {column.type}")
     if pa.types.is_list(wanted):
@@ -135,11 +171,16 @@ def _integers(column: Column, name: str, path: Path) -> Column:
     return pc.cast(column, pa.int64())
 
 
-def _lists(column: Column, name: str, path: Path) -> Column:
+def _lists(column: Column, name: str, path: Path, before: int) -> Column:
     lists = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
     if not lists or not _is_text(column.type.value_type):
         raise TraceError(path, None, name, f"must be a list of strings, not {column.type}")
-    return pc.cast(column, pa.list_(pa.string()))
+    column = pc.cast(column, pa.list_(pa.string()))
+    names = pc.list_flatten(column)
+    if names.null_count or pc.any(pc.equal(names, "")).as_py():
+        for line, some in enumerate(column.to_pylist(), before + 1):
+            Row({name: some}, path, line).names(name)  # raises, saying what is wrong
+    return column
 
 
 def _is_text(kind: Any) -> bool:

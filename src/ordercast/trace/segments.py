@@ -47,11 +47,12 @@ RECORD_KINDS = (
     "receive", "forward", "drop", "retransmit", "nack", "ack", "hold", "null",
 )  # fmt: skip
 KIND_CODES = {kind: code for code, kind in enumerate(RECORD_KINDS)}
-NONE = -1  # an absent `seq` or `view`
+NONE = -1  # an absent `seq` or `view`; an absent `overhead` is 0
 
 _HEAD = struct.Struct("<8sHII")
 _BLOCK = struct.Struct("<III")
 _CHECK = struct.Struct("<I")
+_LONGEST_HEAD = 1 << 16  # that `segment_run` looks at
 _HEAD_BYTES = _HEAD.size + _CHECK.size
 _BLOCK_BYTES = _BLOCK.size + _CHECK.size
 
@@ -105,6 +106,13 @@ FINISHED = encode_block(b"", ())
 def read_segment(path: Path) -> Segment:
     """Read one segment file up to its torn tail, if it has one."""
     return decode_segment(path.read_bytes(), path)
+
+
+def segment_run(path: Path) -> str | None:
+    """The run that a segment names in its head; None if it has no whole head yet."""
+    with path.open("rb") as file:
+        head, _ = _decode_head(file.read(_LONGEST_HEAD), path)
+    return None if head is None else head.run
 
 
 def decode_segment(data: bytes, path: Path) -> Segment:

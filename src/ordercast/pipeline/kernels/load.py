@@ -243,7 +243,7 @@ def _settle_crash_notes(
         own, notes = rows[~noted[rows]], rows[noted[rows]]
         if len(notes) and not np.isin(columns["kind"][own], (CRASH, END)).any():
             keep[notes[0]] = True
-            index[notes[0]] = index[own[-1]] + 1 if len(own) else 0
+            index[notes[0]] = index[own[-1]] + 1 if len(own) else 1
     columns["index"] = index
     kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int32)
     order = np.flatnonzero(keep).astype(np.int32) if order is None else order[keep]
