@@ -76,7 +76,7 @@ def test_a_frame_becomes_one_event_per_message(tmp_path: Path) -> None:
         own(4, "deliver", message="bob#1/prices/7", seq=99, overhead=14, time=3_000, **theirs),
         own(5, "deliver", message="bob#1/prices/8", seq=99, overhead=13, time=3_000, **theirs),
         own(6, "deliver", message="bob#1/prices/9", seq=99, overhead=13, time=3_000, **theirs),
-        own(7, "deliver", message="bob#1/prices/10", overhead=0, time=4_000, **theirs),
+        own(7, "deliver", message="bob#1/prices/10", time=4_000, **theirs),
         own(8, "end", time=1_000),
     ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def frame_calls() -> st.SearchStrategy[tuple[Any, ...]]:
         st.tuples(st.just("lost"), numbers),
         st.tuples(
             st.just("protocol_event"), st.sampled_from(STATISTICAL_KINDS), names, names, numbers,
-            st.integers(0, 3), st.text(max_size=5),
+            st.integers(0, 3), st.text(max_size=5), st.integers(0, 9),
         ),
         st.tuples(st.just("flush")),
     )  # fmt: skip
@@ -157,10 +157,10 @@ class Expected:
     def deliver(
         self, group: str, sender: str, first: int, count: int, seq: int, overhead: int, now_ns: int
     ) -> None:
-        shares = [len(range(k, overhead, count)) for k in range(count)]
         for k in range(count):
             self.add("deliver", group, message=f"{sender}/{group}/{first + k}", sender=sender,
-                     seq=None if seq < 0 else seq, overhead=shares[k], time=now_ns)  # fmt: skip
+                     seq=None if seq < 0 else seq, overhead=self.dealt(overhead, count, k),
+                     time=now_ns)  # fmt: skip
 
     def view(self, group: str, number: int, members: list[str]) -> None:
         self.views[group] = number
@@ -177,13 +177,17 @@ class Expected:
         self.add("lost", note=f"{count} records missing")
 
     def protocol_event(
-        self, kind: str, group: str, sender: str, first: int, count: int, note: str
+        self, kind: str, group: str, sender: str, first: int, count: int, note: str, overhead: int
     ) -> None:
         for k in range(count):
             self.add(kind, group, sender=sender, message=f"{sender}/{group}/{first + k}",
-                     note=note or None)  # fmt: skip
+                     note=note or None, overhead=self.dealt(overhead, count, k))  # fmt: skip
         if not count:
-            self.add(kind, group, sender=sender, note=note or None)
+            self.add(kind, group, sender=sender, note=note or None, overhead=overhead or None)
+
+    @staticmethod
+    def dealt(overhead: int, count: int, k: int) -> int | None:
+        return len(range(k, overhead, count)) if overhead else None
 
     def flush(self) -> None:
         pass

@@ -23,11 +23,12 @@ from ordercast.errors import FrameError
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.runtime.held import Ages
 from ordercast.stack.stack import Stack, headers_of
+from ordercast.trace.brought import Brought
 from ordercast.trace.holds import Names
 from ordercast.trace.watch import Observed, Watch
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL, LINK_CHANNEL
-from ordercast.wire.frame import Frame
+from ordercast.wire.frame import FIXED_SIZE, Frame
 
 LAST_WORD_S = 5.0  # seconds that a group stays open after its last view: packets may be lost
 
@@ -100,6 +101,7 @@ class Engine:
         self._stopped = False
         self._loop = asyncio.get_running_loop()
         self.ages = Ages(self._loop, self.stack.waiting_frames)  # of the frames that wait
+        self.brought: Brought | None = None  # header bytes of what is under way, for a trace
         self._watch: Watch | None = None  # at every step, for a trace at protocol level
 
     # -- groups -----------------------------------------------------------------------------------
@@ -166,6 +168,8 @@ class Engine:
         self, src: ProcessId, frames: list[Frame], on_control: Callable[[Frame], None]
     ) -> None:
         """Take the packets of one read. Control messages keep their place among them."""
+        if self.brought is not None:
+            self._weigh(self.brought, frames)
         events: list[Event] = []
         channels = self._channels
         for frame in frames:
@@ -187,6 +191,8 @@ class Engine:
         self, src: ProcessId, frames: list[Frame], on_fault: Callable[[str], None]
     ) -> None:
         """Take packets that came without a connection. A bad one is dropped by itself."""
+        if self.brought is not None:
+            self._weigh(self.brought, frames)
         events: list[Event] = []
         for channel, tag, era, header, payload in frames:
             # A link carries all groups of a pair: what it brings for one that was left counts too.
@@ -202,6 +208,12 @@ class Engine:
                 on_fault(str(fault))
         if events:
             self.step(events)
+
+    @staticmethod
+    def _weigh(brought: Brought, frames: list[Frame]) -> None:
+        for channel, _, _, header, payload in frames:
+            if channel != CONTROL_CHANNEL:
+                brought.came(payload, FIXED_SIZE + len(header))
 
     def step(self, events: list[Event]) -> None:
         """One step of the stack, and all its effects."""
@@ -231,7 +243,13 @@ class Engine:
 
     def watch(self, names: Names, record: Callable[[Observed], None]) -> None:
         """From now on record what can be seen at every step."""
-        self._watch = Watch(self.stack, names, record)
+        self._watch = Watch(self.stack, names, record, self._overhead)
+
+    def _overhead(self, packet: Receive) -> int:
+        """Header bytes of a packet, as it was encoded by its sender."""
+        g = packet.group
+        codec = LINKS if g == LINK_GROUP else self._channels.get(g) or self._left[g]
+        return codec.overhead(packet.header)
 
     def _step_watched(self, watch: Watch, events: list[Event]) -> None:
         """One event after the other, so that each effect has its cause."""

@@ -12,14 +12,13 @@ from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.items import Event, Message, View
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
-from ordercast.wire.frame import FIXED_SIZE
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
     from ordercast.runtime.site import Site
 
-Parcel = tuple["Membership", Delivery | View, int]
-"""(whose, what, bytes that it holds in memory)"""
+Parcel = tuple["Membership", Delivery | View, int, int]
+"""(whose, what, bytes that it holds in memory, header bytes of the packet that brought it)"""
 
 
 class Membership(Sending):
@@ -40,6 +39,7 @@ class Membership(Sending):
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
         self._taken = site.taken
+        self._brought = site.engine.brought
 
     # -- the stack's side of deliveries -----------------------------------------------------------
 
@@ -48,7 +48,8 @@ class Membership(Sending):
         self.pending_frames += 1
         size = len(delivery[4])
         self.pending_bytes += size
-        self.inbox.put((self, delivery, size))
+        overhead = 0 if self._brought is None else self._brought.overhead(delivery)
+        self.inbox.put((self, delivery, size, overhead))
         if delivery[1] == self.me:
             ordered = self.progress.ordered
             ordered.reach(ordered.value + 1)
@@ -70,7 +71,7 @@ class Membership(Sending):
         )
         if self.recorder is not None:
             self._identities[view.number] = self.directory.identities_of(view.members)
-        self.inbox.put((self, self.view, 0))
+        self.inbox.put((self, self.view, 0, 0))
         if self.me in view.members:
             if not self.installed.done():
                 self.installed.set_result(None)
@@ -91,7 +92,7 @@ class Membership(Sending):
 
     # -- the application's side of deliveries -----------------------------------------------------
 
-    def hand_over(self, item: Delivery | View, size: int) -> list[Event]:
+    def hand_over(self, item: Delivery | View, size: int, overhead: int) -> list[Event]:
         """The application takes this now: open it, record it, give its sender credit."""
         if isinstance(item, View):
             self._record_view(item)
@@ -107,7 +108,7 @@ class Membership(Sending):
         if self.recorder is not None:
             identity = self.directory.identities[sender]
             self.recorder.deliver(
-                self.group.name, identity, first, len(bodies), number or -1, FIXED_SIZE, time_ns()
+                self.group.name, identity, first, len(bodies), number or -1, overhead, time_ns()
             )
         group, name = self.group.name, self.directory.names[sender]
         return [Message(group, name, item) for item in items]

@@ -46,6 +46,7 @@ from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.status import status_json
 from ordercast.runtime.visit import Visit
+from ordercast.trace.brought import Brought
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.watch import Observed
 from ordercast.transport.tcp import Connection
@@ -154,13 +155,14 @@ class Site:
         if self._trace is not None:
             assert self._run is not None
             self.recorder = Recorder(self._trace, run=self._run, process=self.me.identity)
+            self.engine.brought = Brought(self.me.pid)
             if self._trace_level == "protocol":
                 self.engine.watch(SiteNames(self), self._observe)
 
     def _observe(self, row: Observed) -> None:
         if self.recorder is not None:
             self.recorder.protocol_event(
-                row.kind, row.group, row.sender, row.first, row.count, row.note
+                row.kind, row.group, row.sender, row.first, row.count, row.note, row.overhead
             )
             self.wake()
 
@@ -295,9 +297,9 @@ class Site:
             outbox.seal()
 
     def _unwrap(self, parcel: Parcel) -> list[Item]:
-        member, item, size = parcel
+        member, item, size, overhead = parcel
         try:
-            return member.hand_over(item, size)
+            return member.hand_over(item, size, overhead)
         except FrameError as reason:
             assert isinstance(item, tuple)
             self.peers.fault(item[1], str(reason))

@@ -33,6 +33,7 @@ from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
 from ordercast.simulation.seats import Roster, Seat
 from ordercast.simulation.timers import Timers
+from ordercast.simulation.weighing import Scale
 from ordercast.simulation.workload import Application
 from ordercast.trace.watch import Observed, Watch
 
@@ -101,9 +102,12 @@ class Simulation:
         self.last_event = 0  # when a machine was last handed something
         self.news = 0  # when an application last said or was handed something
         self.alive: list[Steps | None] = list(machines)  # None once the process has crashed
+        self.scales: list[Scale] = []  # one per process, if watched
         if watch:
+            self.scales = [Scale(p, rosters) for p in range(len(machines))]
             self.alive = [
-                Watch(m, NAMES, partial(self._observe, p)) for p, m in enumerate(machines)
+                Watch(m, NAMES, partial(self._observe, p), self.scales[p].arrived)
+                for p, m in enumerate(machines)
             ]
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
         self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # that it may send to
@@ -333,7 +337,10 @@ class Simulation:
 
     def _hand_over(self, p: ProcessId, deliveries: list[Delivery | View]) -> None:
         now = self.news = self.now
-        self.record((p, now, *deliveries))
+        if self.scales:
+            self.record((p, now, *self.scales[p].weighed(deliveries)))
+        else:
+            self.record((p, now, *deliveries))
         application = self.applications[p]
         for delivery in deliveries:
             if type(delivery) is tuple:

@@ -29,13 +29,20 @@ class Sent(msgspec.Struct, frozen=True):
     size: int
 
 
+class Weighed(msgspec.Struct, frozen=True):
+    """A delivery, and the header bytes of the packet that brought it."""
+
+    delivery: Delivery
+    overhead: int
+
+
 class Ended(msgspec.Struct, frozen=True):
     """The log is over: `crash`, or `end` for one that is complete."""
 
     kind: str
 
 
-Row = Delivery | View | Sent | Observed | Ended
+Row = Delivery | Weighed | View | Sent | Observed | Ended
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -67,7 +74,8 @@ class TraceLog:
 
         All but one of them had waited for the one that this step brought.
         """
-        counts = (sum(type(row) is tuple for row in rows) for _, _, *rows in self.records)
+        kinds = (tuple, Weighed)
+        counts = (sum(type(row) in kinds for row in rows) for _, _, *rows in self.records)
         return [count for count in counts if count]
 
 
@@ -124,6 +132,8 @@ def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
         index, time = lengths[p], tick * TICK_NS
         if type(row) is tuple:
             yield _delivered(run, names[p], index, time, row)
+        elif isinstance(row, Weighed):
+            yield _delivered(run, names[p], index, time, row.delivery, row.overhead)
         elif isinstance(row, Sent):
             message = _message(p, row.group, row.number)
             group = group_name(row.group)
@@ -143,7 +153,9 @@ def _message(sender: ProcessId, group: GroupId, number: int) -> str:
     return message_id(process_name(sender), group_name(group), number)
 
 
-def _delivered(run: str, name: str, index: int, time: int, delivery: Delivery) -> Event:
+def _delivered(
+    run: str, name: str, index: int, time: int, delivery: Delivery, overhead: int | None = None
+) -> Event:
     group, sender, _, seq, payload = delivery
     number, _ = unpack(payload)
     return Event(
@@ -157,6 +169,7 @@ def _delivered(run: str, name: str, index: int, time: int, delivery: Delivery) -
         time=time,
         seq=seq or None,
         size=len(payload),
+        overhead=overhead,
     )
 
 
@@ -186,6 +199,7 @@ def _observed(run: str, name: str, index: int, time: int, row: Observed) -> Even
         run,
         sender=row.sender,
         time=time,
+        overhead=row.overhead or None,
         layer="protocol",
         note=row.note or None,
     )

@@ -65,14 +65,15 @@ def _record_events(
             yield Event(
                 me, index + k, kind, f"{sender}/{group}/{first + k}", group, run, sender,
                 view=view, time=time, seq=None if seq == NONE else seq,
-                overhead=share(overhead, count, k),
+                overhead=share(overhead, count, k) if overhead else None,
             )  # fmt: skip
     elif kind in STATISTICAL_KINDS:
         for k in range(max(count, 1)):
             message = f"{sender}/{group}/{first + k}" if sender and count else None
             yield Event(
-                me, index + k, kind, message, group, run, sender, view=view, time=time, note=text
-            )
+                me, index + k, kind, message, group, run, sender, view=view, time=time, note=text,
+                overhead=share(overhead, max(count, 1), k) if overhead else None,
+            )  # fmt: skip
     elif kind == "group":
         told = declaration(text)
         yield Event(

@@ -128,7 +128,8 @@ class Recorder:
     ) -> None:
         """Messages first..first+count-1 of `sender` were handed to the application.
 
-        `seq` is the sequencer's number of the frame (-1: none), `overhead` its header bytes.
+        `seq` is the sequencer's number of the frame (-1: none), `overhead` the header bytes of the
+        packet that brought it (0: none did, or that is not known).
         """
         if self._used >= self._full:
             self._make_room()
@@ -172,16 +173,24 @@ class Recorder:
         self._append(_VIEW, group, text=msgspec.json.encode(list(members)).decode())
 
     def protocol_event(
-        self, kind: str, group: str, sender: str, first: int, count: int, note: str = ""
+        self,
+        kind: str,
+        group: str,
+        sender: str,
+        first: int,
+        count: int,
+        note: str = "",
+        overhead: int = 0,
     ) -> None:
         """Something below the application, for statistics: receive, hold, retransmit, nack, ...
 
-        With `count` 0 it is about no message in particular.
+        With `count` 0 it is about no message in particular. `overhead` is the header bytes of a
+        packet (0: not known).
         """
         assert kind in STATISTICAL_KINDS, kind
         self._append(
             KIND_CODES[kind], group, sender, text=note, first=first, count=count,
-            rows=max(count, 1),
+            rows=max(count, 1), overhead=overhead,
         )  # fmt: skip
 
     def crash_of(self, process: str) -> None:
@@ -251,6 +260,7 @@ class Recorder:
         text: str = "",
         first: int = 0,
         count: int = 1,
+        overhead: int = 0,
         rows: int = 1,
     ) -> None:
         """Any record but the two frequent ones; it takes `rows` indexes of this log."""
@@ -260,7 +270,7 @@ class Recorder:
         sender_number = (self._names.get(sender) or self._define(sender)) if sender else 0
         text_number = (self._names.get(text) or self._define(text)) if text else 0
         _pack(
-            self._buffer, self._used, kind, number, sender_number, text_number, count, 0, 0,
+            self._buffer, self._used, kind, number, sender_number, text_number, count, 0, overhead,
             first, self._index, self._clock_ns(), NONE, view,
         )  # fmt: skip
         self._index += rows

@@ -98,7 +98,7 @@ def segment_table(segment: Segment) -> Table:
         "time": rows.numbers(records["time"]),
         "seq": rows.numbers(records["seq"], absent=records["seq"] == NONE),
         "size": rows.shares(records["size"], absent=~send),
-        "overhead": rows.shares(records["overhead"], absent=~deliver),
+        "overhead": rows.shares(records["overhead"], absent=records["overhead"] == 0),
         "note": rows.notes(records, names, me),
         **rows.promises(text, names, declared),
     }  # fmt: skip
@@ -189,7 +189,8 @@ class _Rows:
         for column in ("order", "protocol", "scope"):
             words = [None, *(getattr(one, column) for one in told)]
             known = np.array([word is not None for word in words])
-            columns[column] = self.named(place, words, absent=~(declared & known[place]))
+            named = [None, *(word or "" for word in words[1:])]  # a dictionary holds no null
+            columns[column] = self.named(place, named, absent=~(declared & known[place]))
         return columns
 
     def _rows_of(self, absent: Codes | None) -> Codes | None:

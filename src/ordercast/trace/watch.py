@@ -1,6 +1,7 @@
 """A machine under observation: what comes in, what it remarks, what it holds back and why.
 
-    receive   a packet; with its messages where the machine delivered them or holds them now
+    receive   a packet, with its header bytes; with its messages where the machine delivered them
+              or holds them now
     hold      a frame begins to wait, waits for something else, or waits no longer
     drop, retransmit, nack, null, ...   as the machine remarked
 
@@ -48,6 +49,7 @@ class Observed(msgspec.Struct, frozen=True):
     first: int
     count: int
     note: str
+    overhead: int = 0  # header bytes, of a packet
 
 
 class Machine(Protocol):
@@ -61,10 +63,17 @@ class Machine(Protocol):
 class Watch:
     """Steps a machine, and records what there is to see."""
 
-    def __init__(self, machine: Machine, names: Names, record: Callable[[Observed], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        names: Names,
+        record: Callable[[Observed], None],
+        overhead: Callable[[Receive], int] = lambda _: 0,
+    ) -> None:
         self.machine = machine
         self.names = names
         self.record = record
+        self.overhead = overhead  # header bytes of a packet that came; asked once; 0: not known
         self.held: dict[Key, Waiting] = {}  # after the last step
         self.known: dict[GroupId, dict[tuple[ProcessId, int], MessageRun]] = {}
         self.eras: dict[GroupId, int] = {}  # to which the numbers in `known` belong
@@ -124,7 +133,8 @@ class Watch:
             first, count = self.names.messages(packet.payload)
         named_sender = self.names.process(packet.src if sender is None else sender)
         group = self.names.group(packet.group)
-        self.record(Observed("receive", group, named_sender, first, count, self._packet(packet)))
+        note, overhead = self._packet(packet), self.overhead(packet)
+        self.record(Observed("receive", group, named_sender, first, count, note, overhead))
 
     def _remarked(self, note: Note) -> None:
         kind, g, sender, n, remark = note

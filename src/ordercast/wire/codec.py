@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 
 from ordercast.errors import FrameError
-from ordercast.wire.frame import pack
+from ordercast.wire.frame import FIXED_SIZE, pack
 
 MAX_HEADERS = 256  # the tag is one byte
 
@@ -51,6 +51,10 @@ class ChannelCodec:
             inner = header.header  # type: ignore[attr-defined]
             header = self._wrappers[kind].close(header, self.encode_header(inner))
         return self._tags[kind], _encode(header)
+
+    def overhead(self, header: msgspec.Struct) -> int:
+        """Bytes of a frame with this header, beside its payload."""
+        return FIXED_SIZE + len(self.encode_header(header)[1])
 
     def decode(self, tag: int, header: bytes) -> msgspec.Struct:
         """The header, with every field of its declared type; else a `FrameError`."""
