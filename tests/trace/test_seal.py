@@ -57,6 +57,15 @@ def test_close_seals_what_the_recorder_wrote(tmp_path: Path) -> None:
     assert len(read_events(tmp_path)) == 7
 
 
+def test_a_declaration_that_names_no_protocol_is_sealed_as_it_is(tmp_path: Path) -> None:
+    log = Recorder(tmp_path, run="r", process="alice#1", seal=True)
+    log.group("g", ["alice#1"], order="fifo", protocol="nak", scope=None)
+    log.group("h", ["alice#1"], order=None, protocol=None, scope=None)
+    log.close()
+    declared = {event.group: (event.order, event.protocol) for event in read_events(tmp_path)}
+    assert declared == {"g": ("fifo", "nak"), "h": (None, None)}
+
+
 def test_close_without_time_to_seal_leaves_readable_segments(tmp_path: Path) -> None:
     log = Recorder(tmp_path, run="r", process="alice#1", seal_seconds=0)
     log.end()
