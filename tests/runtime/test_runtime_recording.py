@@ -11,6 +11,7 @@ import ordercast as oc
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
+from ordercast.wire.frame import FIXED_SIZE
 
 
 async def chatter(cluster: oc.LocalCluster, each: int) -> None:
@@ -62,13 +63,36 @@ async def test_the_trace_of_a_real_run_shows_every_promise_kept(
     )
     assert found["wellformed"] == found["views"] == found["vsync"] == "ok"
     events = read_events(tmp_path)
-    assert sum(event.kind == "deliver" for event in events) == 3 * 120
+    delivered = [event for event in events if event.kind == "deliver"]
+    assert len(delivered) == 3 * 120
+    assert all((e.overhead is None) == (e.sender == e.process) for e in delivered)
     assert sorted(event.process for event in events if event.kind == "end") == [
         "p1#1", "p2#1", "p3#1", "sequencer#1",
     ]  # fmt: skip
     assert {(e.order, e.protocol, e.scope) for e in events if e.kind == "group"} == {
         (declared.order, protocol, declared.scope)
     }
+
+
+@pytest.mark.parametrize("level", ["application", "protocol"])
+async def test_a_delivery_has_the_header_bytes_of_the_packet_that_brought_it(
+    tmp_path: Path, ordercast_cluster, level: str
+) -> None:
+    async with ordercast_cluster(
+        3, protocol="vector", trace=tmp_path, trace_level=level
+    ) as cluster:
+        reading = [asyncio.ensure_future(_read(node)) for node in cluster.nodes]
+        await (await cluster.groups[0].multicast(b"one")).stable()
+        await (await cluster.groups[1].multicast_many([b"two", b"three", b"four"])).stable()
+    await asyncio.gather(*reading)
+    vector = FIXED_SIZE + 1 + (1 + 3) + 1  # a list of the list of three entries, and `stable`
+    events = [e for e in read_events(tmp_path) if e.sender != e.process and e.message]
+    for kind in ("deliver", "receive") if level == "protocol" else ("deliver",):
+        found = {(e.message, e.process): e.overhead for e in events if e.kind == kind}
+        for process in ("p2#1", "p3#1"):
+            assert found["p1#1/main/1", process] == vector
+        for process in ("p1#1", "p3#1"):
+            assert sum(found[f"p2#1/main/{number}", process] for number in (1, 2, 3)) == vector
 
 
 @pytest.mark.parametrize("protocol", ["sequencer_pb", "sequencer_bb", "vector", "reliable"])
