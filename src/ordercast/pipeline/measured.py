@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ordercast.pipeline.figures import (
+    MOST_NAMED,
     Bucket,
     ClockSkew,
     Figures,
@@ -18,15 +21,27 @@ from ordercast.pipeline.figures import (
     Throughput,
     TraceHealth,
 )
-from ordercast.pipeline.measure.clocks import clocks_folded, worst_clocks
-from ordercast.pipeline.measure.deliveries import folded
-from ordercast.pipeline.measure.facts import facts, groups
-from ordercast.pipeline.measure.pace import pace
-from ordercast.pipeline.measure.table import PERCENTS, levels
+from ordercast.pipeline.measure.clocks import lowest, skews
+from ordercast.pipeline.measure.deliveries import KINDS, folded_by_group
+from ordercast.pipeline.measure.facts import Fields, group_facts, run_facts
+from ordercast.pipeline.measure.folding import FOLDED_SCHEMA
+from ordercast.pipeline.measure.matching import ROW_SCHEMA, of_kinds
+from ordercast.pipeline.measure.pace import slice_length
+from ordercast.pipeline.measure.summing import (
+    DELIVERED_IN_SLICE,
+    PERCENTS,
+    SENT_IN_SLICE,
+    SUMMED_SCHEMA,
+    fold_groups,
+    sum_up,
+)
+from ordercast.pipeline.measure.tallies import tallied, tallies
 from ordercast.pipeline.measure.traffic import COUNTED, traffic
 from ordercast.pipeline.outcome import GroupFacts, Latency, RunFacts
+from ordercast.pipeline.ship import by_tasks
+from ordercast.trace.schema import STATISTICAL_KINDS
 
-Metrics = Mapping[str, Row]
+Metrics = Mapping[str, Fields]
 """The rows of one group or run, by metric."""
 
 
@@ -41,52 +56,94 @@ class Measured:
 
 
 def measured(events: DataFrame) -> dict[str, Measured]:
-    """All that is measured, by run, for events with the columns of the schema."""
-    runs = {row["run"]: row for row in facts(events).collect()}
-    declared = _by_run(groups(events).collect())
-    table, skews = _folded(events, watched=any(row["watched"] for row in runs.values()))
-    slices = _by_run(pace(events).collect())
-    found = {}
-    for run, row in runs.items():
-        metrics = table.get(run, [])
-        whole = {one["metric"]: one for one in metrics if one["per"] == "run"}
-        own = sorted(declared.get(run, ()), key=lambda one: one["group"])
-        protocols = {one["group"]: one["protocol"] for one in own}
-        of_groups = tuple(_group_figures(metrics, protocols, watched=row["watched"] > 0))
-        found[run] = Measured(
-            _run_facts(row),
-            tuple(_group_facts(own)),
-            tuple(_latencies(of_groups)),
-            Figures(
-                groups=of_groups,
-                throughput=_throughput(slices.get(run, [])),
-                health=_health(row, whole, skews.get(run)),
-                whole=_whole(whole, protocols.values(), watched=row["watched"] > 0),
-            ),
-        )  # fmt: skip
-    return found
+    """All that is measured, by run, for events with the columns of the schema.
+
+    They are scanned twice: for what is in them, and then message by message.
+    """
+    counted = tallies(events).toArrow()
+    rows = folded_by_group(events, _spans(counted))
+    if _watched(counted):
+        rows = rows.unionByName(traffic(events), allowMissingColumns=True)
+    together = rows.select(*FOLDED_SCHEMA.names).repartition("run")
+    summed = by_tasks(together, _sum_up_task, from_arrow_schema(SUMMED_SCHEMA))
+    return _told(counted, summed.toArrow())
 
 
-def _folded(events: DataFrame, *, watched: bool) -> tuple[dict[str, list[Row]], dict[str, Row]]:
-    """The rows of the table of metrics for runs and groups, and the worst clocks, by run."""
-    rows = folded(events).persist()
-    try:
-        every = rows.unionByName(traffic(events), allowMissingColumns=True) if watched else rows
-        named = every.withColumn("protocol", sf.lit(None).cast("string"))
-        table = _by_run(levels(named, ("run", "group")).collect())
-        return table, {row["run"]: row for row in worst_clocks(clocks_folded(rows)).collect()}
-    finally:
-        rows.unpersist()
+def measured_here(events: pa.Table, traffic_rows: Callable[[], pa.Table]) -> dict[str, Measured]:
+    """The same for a small table of events, in this process and without a job.
+
+    `traffic_rows` is asked for the rows of `traffic`, if there are any.
+    """
+    counted = tallied(events)
+    rows = events.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
+    folded = fold_groups(of_kinds(rows, *KINDS), _spans(counted))
+    if _watched(counted):
+        folded = pa.concat_tables([folded, traffic_rows()], promote_options="default")
+    return _told(counted, sum_up(folded))
 
 
-def _by_run(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+def _sum_up_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    own = list(batches)
+    if own:
+        yield from sum_up(pa.Table.from_batches(own)).to_batches()
+
+
+def _watched(tallies: pa.Table) -> bool:
+    """Are there rows of the kinds for statistics?"""
+    return bool(pc.any(pc.is_in(tallies["kind"], pa.array(STATISTICAL_KINDS))).as_py())
+
+
+def _spans(tallies: pa.Table) -> dict[str, tuple[int, int]]:
+    moves = of_kinds(tallies, "send", "deliver")
+    timed = moves.filter(pc.is_valid(moves["first"]))
+    ends = timed.group_by("run").aggregate([("first", "min"), ("last", "max")])
+    return {row["run"]: (row["first_min"], row["last_max"]) for row in ends.to_pylist()}
+
+
+def _told(counted: pa.Table, summed: pa.Table) -> dict[str, Measured]:
+    spans, tallies = _spans(counted), counted.to_pylist()
+    declared = _by_run(group_facts(tallies))
+    sums = _by_run(summed.to_pylist())
+    return {
+        row["run"]: _measured_run(
+            row, declared.get(row["run"], []), sums.get(row["run"], []), spans.get(row["run"])
+        )
+        for row in run_facts(tallies)
+    }
+
+
+def _measured_run(
+    row: Fields, own: Sequence[Fields], sums: Sequence[Fields], span: tuple[int, int] | None
+) -> Measured:
+    """From its facts, those of its groups, and its sums."""
+    per: dict[str, list[Fields]] = {"run": [], "group": [], "pair": [], "slice": []}
+    for one in sums:
+        per[one["per"]].append(one)
+    watched = row["watched"] > 0
+    whole = {one["metric"]: one for one in per["run"]}
+    protocols = {one["group"]: one["protocol"] for one in own}
+    of_groups = tuple(_group_figures(per["group"], protocols, watched=watched))
+    return Measured(
+        _run_facts(row),
+        tuple(_group_facts(own)),
+        tuple(_latencies(of_groups)),
+        Figures(
+            groups=of_groups,
+            throughput=None if span is None else _throughput(span, per["slice"]),
+            health=_health(row, whole, skews(per["pair"])),
+            whole=_whole(whole, protocols.values(), watched=watched),
+        ),
+    )
+
+
+def _by_run(rows: Iterable[Fields]) -> dict[str, list[Fields]]:
+    found: dict[str, list[Fields]] = {}
     for row in rows:
         found.setdefault(row["run"], []).append(row)
     return found
 
 
-def _run_facts(row: Row) -> RunFacts:
+def _run_facts(row: Fields) -> RunFacts:
     return RunFacts(
         events=row["events"],
         sends=row["sends"],
@@ -99,7 +156,7 @@ def _run_facts(row: Row) -> RunFacts:
     )
 
 
-def _group_facts(rows: Iterable[Row]) -> Iterable[GroupFacts]:
+def _group_facts(rows: Iterable[Fields]) -> Iterable[GroupFacts]:
     for row in rows:
         yield GroupFacts(
             name=row["group"],
@@ -113,13 +170,12 @@ def _group_facts(rows: Iterable[Row]) -> Iterable[GroupFacts]:
 
 
 def _group_figures(
-    rows: Iterable[Row], protocols: Mapping[str, str | None], *, watched: bool
+    rows: Iterable[Fields], protocols: Mapping[str, str | None], *, watched: bool
 ) -> Iterable[GroupFigures]:
     """By name."""
-    by_group: dict[str, dict[str, Row]] = {}
+    by_group: dict[str, dict[str, Fields]] = {}
     for row in rows:
-        if row["per"] == "group" and row["group"] is not None:
-            by_group.setdefault(row["group"], {})[row["metric"]] = row
+        by_group.setdefault(row["group"], {})[row["metric"]] = row
     for group, metrics in sorted(by_group.items()):
         yield _figures(group, protocols.get(group), metrics, watched=watched)
 
@@ -161,11 +217,11 @@ def _spread(metrics: Metrics, name: str) -> Spread | None:
     row = metrics.get(name)
     if row is None:
         return None
-    low, high = row["min"], row["max"]
+    low, high = row["least"], row["most"]
     points = (min(max(point, low), high) for point in row["percentiles"])
     ends = {0: low, 100: high}
     pairs = tuple((p, ends.get(p, point)) for p, point in zip(PERCENTS, points, strict=True))
-    return Spread(row["count"], row["value"], pairs)
+    return Spread(row["count"], row["total"] / row["count"], pairs)
 
 
 def _latencies(of_groups: Iterable[GroupFigures]) -> Iterable[Latency]:
@@ -174,16 +230,18 @@ def _latencies(of_groups: Iterable[GroupFigures]) -> Iterable[Latency]:
             yield Latency(one.group, one.latency.count, one.latency.percentiles)
 
 
-def _throughput(rows: list[Row]) -> Throughput | None:
-    if not rows:
-        return None
-    first, last, length = rows[0]["first"], rows[0]["last"], rows[0]["slice"]
-    by_start = {row["start"]: row for row in rows}
-    buckets = []
-    for start in range(0, last - first + 1, length):
-        row = by_start.get(start)
-        counts = (row["sends"], row["deliveries"]) if row else (0, 0)
-        buckets.append(Bucket(start, *counts))
+def _throughput(span: tuple[int, int], rows: Iterable[Fields]) -> Throughput:
+    first, last = span
+    counts = {(row["metric"], row["at"]): row["count"] for row in rows}
+    length = slice_length(first, last)
+    buckets = [
+        Bucket(
+            start,
+            counts.get((SENT_IN_SLICE, start), 0),
+            counts.get((DELIVERED_IN_SLICE, start), 0),
+        )
+        for start in range(0, last - first + 1, length)
+    ]
     duration = last - first
 
     def rate(count: int) -> float | None:
@@ -198,20 +256,15 @@ def _throughput(rows: list[Row]) -> Throughput | None:
     )
 
 
-def _health(row: Row, metrics: Metrics, clock: Row | None) -> TraceHealth:
+def _health(row: Fields, metrics: Metrics, clocks: Sequence[ClockSkew]) -> TraceHealth:
     return TraceHealth(
         cut=tuple(row["cut_logs"]),
-        lossy=tuple(LossyLog(one["process"], one["places"], one["records"])
-                    for one in row["lossy_logs"]),
-        silent=tuple(row["silent_logs"] or ()),
+        lossy=tuple(LossyLog(**one) for one in row["lossy_logs"]),
+        silent=tuple(row["silent_logs"]),
         untimed=tuple(row["untimed_logs"]),
         no_send=_count(metrics, "unmatched"),
         early=_count(metrics, "early"),
-        skews=() if clock is None else tuple(map(_skew, clock["worst"])),
-        skewed_pairs=0 if clock is None else clock["skewed"],
-        pairs=0 if clock is None else clock["pairs"],
-    )  # fmt: skip
-
-
-def _skew(one: Row) -> ClockSkew:
-    return ClockSkew(one["first"], one["second"], one["forth"], one["back"], one["early"])
+        skews=tuple(clocks[:MOST_NAMED]),
+        skewed_pairs=sum(lowest(one) < 0 for one in clocks),
+        pairs=len(clocks),
+    )

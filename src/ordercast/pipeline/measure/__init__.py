@@ -4,7 +4,8 @@ from ordercast.pipeline.measure.clocks import clocks
 from ordercast.pipeline.measure.deliveries import deliveries
 from ordercast.pipeline.measure.facts import facts, groups
 from ordercast.pipeline.measure.pace import pace
-from ordercast.pipeline.measure.table import LEVELS, PERCENTS, measure
+from ordercast.pipeline.measure.summing import PERCENTS
+from ordercast.pipeline.measure.table import LEVELS, measure
 from ordercast.pipeline.measure.traffic import traffic
 
 __all__ = [

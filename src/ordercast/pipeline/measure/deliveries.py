@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
 from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
+from ordercast.pipeline.measure.pace import Spans
+from ordercast.pipeline.measure.summing import fold_groups
 from ordercast.pipeline.ship import by_tasks
 
-_KINDS = ("send", "deliver", "receive", "hold")
+KINDS = ("send", "deliver", "receive", "hold")
 
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[pa.Table], pa.Table]
@@ -40,17 +42,28 @@ def deliveries(events: DataFrame) -> DataFrame:
     repeats       deliveries of the same message by the same process after the first
     """
     events = canonical(events)
-    return _by_message(in_views(events, current_views(events)), match, DELIVERY_SCHEMA)
+    placed = in_views(events, current_views(events))
+    return _by_message(placed.where(_of_messages()), match, DELIVERY_SCHEMA)
 
 
 def folded(events: DataFrame) -> DataFrame:
     """Bars of histograms and counts, by run, group, process and view: several rows for each."""
-    return _by_message(events, fold, FOLDED_SCHEMA)
+    return _by_message(events.where(_of_messages()), fold, FOLDED_SCHEMA)
+
+
+def folded_by_group(events: DataFrame, spans: Spans) -> DataFrame:
+    """The same by run and group, and what was sent and delivered in slices of time."""
+    moves = events.where(_of_messages() | sf.col("kind").isin("send", "deliver"))
+    return _by_message(moves, partial(fold_groups, spans=spans), FOLDED_SCHEMA)
+
+
+def _of_messages() -> Column:
+    """Rows that tell what became of a message."""
+    return sf.col("kind").isin(*KINDS) & sf.col("message").isNotNull()
 
 
 def _by_message(events: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    rows = events.where(sf.col("kind").isin(*_KINDS) & sf.col("message").isNotNull())
-    together = rows.select(*ROW_SCHEMA.names).repartition("run", "message")
+    together = events.select(*ROW_SCHEMA.names).repartition("run", "message")
     return by_tasks(together, partial(_whole_task, work=work), from_arrow_schema(schema))
 
 

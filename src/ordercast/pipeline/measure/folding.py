@@ -29,24 +29,28 @@ ONE_WAY = "one_way"  # the smallest latency from `peer` to `process`, and how ma
 _DIGITS = 3
 
 
-def fold(rows: pa.Table) -> pa.Table:
-    """Bars and counts per run, group, process and view, of rows that are whole messages."""
+def fold(rows: pa.Table, place: Sequence[str] = PLACE) -> pa.Table:
+    """Bars and counts per run, group, process and view, of rows that are whole messages.
+
+    With another `place`, per that; the columns that are not in it are null.
+    """
     matched, sends = match(rows), of_kinds(rows, "send")
     parts = [
-        _bars(matched, "latency", "latency"),
-        _bars(matched, "hold_back", "held"),
-        _bars(matched, "header", "overhead"),
-        _bars(sends, "payload", "size"),
-        *_counts(matched, "delivered", deliveries=None, sends=_none(matched)),
+        _bars(matched, place, "latency", "latency"),
+        _bars(matched, place, "hold_back", "held"),
+        _bars(matched, place, "header", "overhead"),
+        _bars(sends, place, "payload", "size"),
+        *_counts(matched, place, "delivered", deliveries=None, sends=_none(matched)),
         *_counts(
             matched,
+            place,
             None,
             repeats=matched["repeats"],
             early=_marks(pc.less(matched["latency"], 0)),
             waited=_marks(pc.greater(matched["held"], 0)),
             unmatched=_marks(pc.invert(matched["has_send"])),
         ),
-        *_counts(sends, "time", sends=None, deliveries=_none(sends)),
+        *_counts(sends, place, "time", sends=None, deliveries=_none(sends)),
         _one_way(matched),
     ]
     return pa.concat_tables(parts)
@@ -60,27 +64,29 @@ def rounded(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.rint(exact / step).astype(np.int64) * step)
 
 
-def _bars(table: pa.Table, metric: str, column: str) -> pa.Table:
+def _bars(table: pa.Table, place: Sequence[str], metric: str, column: str) -> pa.Table:
     """The histogram of a column, where it is known."""
-    known = table.filter(pc.is_valid(table[column])).select([*PLACE, column])
+    known = table.filter(pc.is_valid(table[column])).select([*place, column])
     known = known.append_column("at", rounded(known[column]))
-    folded = known.group_by([*PLACE, "at"]).aggregate(
+    folded = known.group_by([*place, "at"]).aggregate(
         [(column, name) for name in ("count", "sum", "min", "max")]
     )
-    renamed = folded.rename_columns([*PLACE, "at", "count", "total", "least", "most"])
-    return _laid_out(renamed, metric)
+    renamed = folded.rename_columns([*place, "at", "count", "total", "least", "most"])
+    return laid_out(renamed, metric)
 
 
-def _counts(table: pa.Table, time: str | None, **amounts: object) -> Iterable[pa.Table]:
+def _counts(
+    table: pa.Table, place: Sequence[str], time: str | None, **amounts: object
+) -> Iterable[pa.Table]:
     """Sums of columns of amounts (None: of rows), with the first and last `time` of the rows."""
     for metric, amount in amounts.items():
         ones = pa.array(np.ones(table.num_rows, np.int64)) if amount is None else amount
-        told = table.select([*PLACE, *([] if time is None else [time])])
+        told = table.select([*place, *([] if time is None else [time])])
         told = told.append_column("amount", ones)
         wanted = [("amount", "sum"), *([] if time is None else [(time, "min"), (time, "max")])]
         names = ["count", *([] if time is None else ["first", "last"])]
-        folded = told.group_by(list(PLACE)).aggregate(wanted)
-        yield _laid_out(folded.rename_columns([*PLACE, *names]), metric)
+        folded = told.group_by(list(place)).aggregate(wanted)
+        yield laid_out(folded.rename_columns([*place, *names]), metric)
 
 
 def _one_way(matched: pa.Table) -> pa.Table:
@@ -92,7 +98,7 @@ def _one_way(matched: pa.Table) -> pa.Table:
         [("latency", "min"), ("early", "sum")]
     )
     renamed = folded.rename_columns(["run", "peer", "process", "least", "count"])
-    return _laid_out(renamed, ONE_WAY)
+    return laid_out(renamed, ONE_WAY)
 
 
 def _marks(marked: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -103,7 +109,7 @@ def _none(table: pa.Table) -> pa.Array:
     return pa.array(np.zeros(table.num_rows, np.int64))
 
 
-def _laid_out(folded: pa.Table, metric: str) -> pa.Table:
+def laid_out(folded: pa.Table, metric: str) -> pa.Table:
     """With all columns of the schema; those that do not apply are null."""
     size = folded.num_rows
     columns: Sequence[object] = [

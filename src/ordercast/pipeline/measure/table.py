@@ -15,9 +15,9 @@ from pyspark.sql import functions as sf
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.deliveries import current_views, folded, in_views
 from ordercast.pipeline.measure.folding import ONE_WAY
+from ordercast.pipeline.measure.summing import PERCENTS
 from ordercast.pipeline.measure.traffic import COUNTED, traffic
 
-PERCENTS = (*range(0, 100, 2), 99, 100)
 SPREADS = {"latency": "ns", "hold_back": "ns", "header": "bytes", "payload": "bytes"}
 COUNTS = ("sends", "deliveries", "repeats", "early", "waited", "unmatched", *COUNTED.values())
 RATES = ("sends_per_s", "deliveries_per_s")
