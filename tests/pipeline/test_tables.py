@@ -23,6 +23,8 @@ from ordercast.pipeline.read import find_files, read_traces
 from ordercast.pipeline.tables import TABLES, Summary, read_table, write_tables
 from ordercast.pipeline.tables import write as writing
 from ordercast.pipeline.tables.clean import clean
+from ordercast.pipeline.tables.manifest import Manifest
+from ordercast.pipeline.tables.sources import Sources
 from ordercast.pipeline.verify import verify_promises, verify_runs
 from ordercast.trace.expand import CRASH_NOTE_INDEX, settle_crashes
 from ordercast.trace.mapping import read_mapping
@@ -245,6 +247,28 @@ def test_foreign_logs_become_tables_with_what_the_mapping_adds(
     ]  # fmt: skip
     direct = verify_promises(read_traces(spark, [tmp_path], mapping=mapping))
     assert findings(read_table(spark, tables, "verdicts")) == findings(direct)
+    files = find_files([tmp_path], mapping)
+    by_tasks = Sources(spark, files, mapping, note=print, small_bytes=0)
+    assert rows(by_tasks.recorded([str(tmp_path / "two.csv")], ["two"])) == sorted(
+        map(str, recorded)
+    )
+
+
+def test_large_files_are_read_by_tasks_with_the_same_rows_and_refusals(
+    spark: SparkSession, written: Written, tmp_path: Path
+) -> None:
+    files = find_files([written.sources])
+    by_tasks = Sources(spark, files, None, note=print, small_bytes=0)
+    here = Sources(spark, files, None, note=print)
+    seen = by_tasks.with_runs(Manifest())
+    assert seen == here.with_runs(Manifest())
+    found = by_tasks.recorded(list(seen), ["007", "a/b"])
+    table = read_table(spark, written.tables, "recorded").where("run in ('007', 'a/b')")
+    assert rows(found) == rows(table)
+    (tmp_path / "bad.csv").write_text("process,index,kind,message,group\np,one,send,a,g\n")
+    bad = Sources(spark, find_files([tmp_path]), None, note=print, small_bytes=0)
+    with pytest.raises(TraceError, match="must be an integer, not 'one'"):
+        bad.with_runs(Manifest())
 
 
 @pytest.fixture
