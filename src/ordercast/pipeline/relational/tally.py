@@ -72,24 +72,24 @@ def sends_of_processes(all_sends: DataFrame) -> DataFrame:
 
 
 def copies(rows: DataFrame, sent: DataFrame, life: DataFrame, processes: DataFrame) -> DataFrame:
-    """One row per message and process that delivered it: its first delivery, beside the send."""
+    """One row per message and process that delivered it: its first delivery, beside the send.
+
+    view         the view that the message counts for, `current` that of the process
+    trigger      the best of all who delivered the message: NOBODY, CUT or ENDED
+    one_of_them  true for one copy of each message
+    """
     one_message = Window.partitionBy(*_MESSAGE)
-    matched = _first_deliveries(rows).join(
+    matched = _first_deliveries(rows, processes).join(
         sent.drop("times", "contested").withColumnRenamed("group", "sent_to"),
         on=list(_MESSAGE),
         how="left",
     )
-    of_message = sf.coalesce("sent_to", sf.min("told_group").over(one_message))
-    placed = at(matched.withColumn("group", of_message), life)
-    stops = sf.broadcast(processes.select("run", "process", "crashed", "ended"))
-    known = placed.join(stops, on=["run", "process"], how="left")
-    trigger = sf.when(sf.col("crashed"), NOBODY).when(sf.col("ended"), ENDED).otherwise(CUT)
-    return (
-        known.withColumn("current", sf.col("view"))
-        .withColumn("view", sf.coalesce("sent_in", sf.min("current").over(one_message)))
-        .withColumn("trigger", sf.max(trigger).over(one_message))
-        .withColumn("one_of_them", sf.min("process").over(one_message) == sf.col("process"))
-    )
+    told_group = sf.when(sf.col("sent_to").isNull(), sf.col("told_group"))
+    lowest = sf.min(told_group).over(one_message)
+    best = sf.max("trigger").over(one_message)
+    known = matched.withColumns({"group": sf.coalesce("sent_to", lowest), "trigger": best})
+    placed = at(known, life).withColumnRenamed("view", "current")
+    return placed.withColumn("view", sf.coalesce("sent_in", sf.min("current").over(one_message)))
 
 
 def tally(all_copies: DataFrame) -> DataFrame:
@@ -132,8 +132,13 @@ def _of_kind(rows: DataFrame, kind: str) -> DataFrame:
     return its.withColumn("hash", sf.xxhash64("run", "message"))
 
 
-def _first_deliveries(rows: DataFrame) -> DataFrame:
-    here = Window.partitionBy(*_MESSAGE, "process").orderBy("index")
+def _first_deliveries(rows: DataFrame, processes: DataFrame) -> DataFrame:
+    """The first delivery of each message at each process; `repeated`: it was not the only one."""
+    in_order = Window.partitionBy(*_MESSAGE).orderBy("process", "index")
+    previous, following = (f("process").over(in_order) for f in (sf.lag, sf.lead))
+    here = sf.col("process")
+    trigger = sf.when(sf.col("crashed"), NOBODY).when(sf.col("ended"), ENDED).otherwise(CUT)
+    stops = processes.select("run", "process", trigger.alias("trigger"))
     return (
         _of_kind(rows, "deliver")
         .select(
@@ -141,9 +146,10 @@ def _first_deliveries(rows: DataFrame) -> DataFrame:
             sf.col("group").alias("told_group"),
             sf.col("sender").alias("claimed"),
         )
+        .join(sf.broadcast(stops), on=["run", "process"], how="left")
         .repartition(*_MESSAGE)
-        .withColumn("place", sf.row_number().over(here))
-        .withColumn("repeated", sf.lead("index").over(here).isNotNull())
-        .filter("place = 1")
-        .drop("place")
+        .withColumns({"previous": previous, "repeated": following.eqNullSafe(here)})
+        .filter(~sf.col("previous").eqNullSafe(here))
+        .withColumn("one_of_them", sf.col("previous").isNull())
+        .drop("previous")
     )  # fmt: skip
