@@ -1,8 +1,7 @@
 """Foreign logs as one DataFrame of events: a mapping says what their fields mean.
 
 Spark distributes which file a task reads. A first pass reads all files for what was seen in them:
-a refusal, the fields that occur, where logs end. Only then is a DataFrame handed out. Small logs
-are read in the driver, once.
+a refusal, the fields that occur, where logs end. Only then is a DataFrame handed out.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.mapping.apply import Place, map_file
-from ordercast.trace.mapping.reading import Note, concluded, mapped_table, places
+from ordercast.trace.mapping.reading import Note, concluded, places
 from ordercast.trace.mapping.spec import LogMapping
 from ordercast.trace.mapping.survey import Survey
 from ordercast.trace.mapping.table import column_table
@@ -40,11 +39,9 @@ _SEEN_SCHEMA = pa.schema(
 
 
 def read_mapped(
-    spark: SparkSession, files: Sequence[Path], mapping: LogMapping, *, here: bool, note: Note
+    spark: SparkSession, files: Sequence[Path], mapping: LogMapping, *, note: Note
 ) -> DataFrame:
-    """All events of `files`, read `here` in the driver or by Spark's tasks."""
-    if here:
-        return spark.createDataFrame(mapped_table(files, mapping, note).cast(ARROW_SCHEMA))
+    """All events of `files`, read by Spark's tasks."""
     found = places(files, mapping)
     tasks = spark.range(0, len(found), 1, min(len(found), MOST_TASKS))
     surveys = _surveys(by_tasks(tasks, partial(_seen, found, mapping), _SEEN_COLUMNS), files)

@@ -26,7 +26,7 @@ from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
-from ordercast.trace.mapping.reading import Note, log_note
+from ordercast.trace.mapping.reading import Note, log_note, mapped_table
 from ordercast.trace.parquet import has_plain_columns
 from ordercast.trace.read import read_table, trace_files
 
@@ -56,16 +56,22 @@ def read_traces(
     With a `mapping` they may be anybody's logs; `note` is told how many rows were left out.
     """
     files = find_files(paths, mapping)
-    if mapping is not None:
-        here = total_bytes(files) <= small_bytes
-        return read_mapped(spark, list(files.values()), mapping, here=here, note=note)
     if total_bytes(files) <= small_bytes:
-        table = read_table(files.values()).cast(ARROW_SCHEMA)
-        return spark.createDataFrame(table.combine_chunks())
+        return spark.createDataFrame(read_here(files.values(), mapping=mapping, note=note))
+    if mapping is not None:
+        return read_mapped(spark, list(files.values()), mapping, note=note)
     parts = _parts(files)
     tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
     _refuse_faults(by_tasks(tasks, partial(_faults, parts), _FAULT_COLUMNS), files)
     return _by_tasks(spark, parts)
+
+
+def read_here(
+    files: Iterable[Path], *, mapping: LogMapping | None = None, note: Note = log_note
+) -> pa.Table:
+    """The same as a table in this process, without Spark: for files that are small."""
+    table = read_table(files) if mapping is None else mapped_table(list(files), mapping, note)
+    return table.cast(ARROW_SCHEMA).combine_chunks()
 
 
 def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:

@@ -10,19 +10,29 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Row
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
 from ordercast.pipeline.laid_out import runs_of_files
-from ordercast.pipeline.measured import Measured, measured
+from ordercast.pipeline.measure.traffic import traffic
+from ordercast.pipeline.measured import Measured, measured, measured_here
 from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
-from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
+from ordercast.pipeline.read import (
+    SMALL_BYTES,
+    find_files,
+    read_checked,
+    read_here,
+    read_traces,
+    total_bytes,
+)
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.trouble import told_plainly
-from ordercast.pipeline.verify import verify_promises, verify_runs
+from ordercast.pipeline.verify import verify_promises, verify_runs, verify_table
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import log_note
 from ordercast.trace.schema import PROPERTIES, Violation
@@ -60,7 +70,11 @@ def judge_paths(
     with told_plainly():
         direct = mapping is None and size > DIRECT_BYTES
         runs = runs_of_files(files) if direct else None
-        if runs is None:
+        if size <= SMALL_BYTES:
+            say("reading")
+            table = read_here(files.values(), mapping=mapping, note=note)
+            outcome = judge_table(spark, table, expected=expected, quiescent=quiescent, say=say)
+        elif runs is None:
             say("reading")
             events = read_traces(spark, paths, mapping=mapping, note=note)
             outcome = judge_events(events, expected=expected, quiescent=quiescent, say=say)
@@ -72,6 +86,27 @@ def judge_paths(
     if not outcome.runs:
         raise TraceError(", ".join(map(str, paths)), None, None, "there is not a single event")
     return outcome
+
+
+def judge_table(
+    spark: SparkSession,
+    events: pa.Table,
+    *,
+    expected: Sequence[str] = (),
+    quiescent: bool = False,
+    say: Say = lambda step: None,
+) -> Outcome:
+    """The same for a small table with the columns of the schema: judged in one job."""
+    say(f"verifying {_amount(events)}")
+    verdicts = verify_table(spark, events, quiescent=quiescent).collect()
+    say(f"measuring {_amount(events)}")
+    figures = measured_here(events, lambda: traffic(spark.createDataFrame(events)).toArrow())
+    return outcome_of(verdicts, figures, expected)
+
+
+def _amount(events: pa.Table) -> str:
+    runs = pc.count_distinct(events["run"]).as_py()
+    return f"{events.num_rows:,} events of {runs:,} {'run' if runs == 1 else 'runs'}"
 
 
 def judge_events(

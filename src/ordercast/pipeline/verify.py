@@ -1,12 +1,13 @@
-"""Judge every run of a trace: two ways to bring the rows of a run to the task that judges it.
+"""Judge every run of a trace: three ways to bring the rows of a run to the task that judges it.
 
     verify        any DataFrame of events: Spark shuffles the rows of each run together and hands
                   them over. Thousands of small runs share a task, so they cost no more than their
                   rows.
     verify_runs   traces that are laid out by run: a task reads the columns of its run itself, and
                   a large run is judged in parts by several tasks.
+    verify_table  a small table: it is sent along with the one task that judges it.
 
-Both end in the same kernels, and give the same verdicts.
+All end in the same kernels, and give the same verdicts.
 """
 
 from __future__ import annotations
@@ -78,6 +79,20 @@ def verify_promises(
     return by_tasks(by_run, judge, SPARK_VERDICTS)
 
 
+def verify_table(
+    spark: SparkSession,
+    events: pa.Table,
+    *,
+    quiescent: bool = False,
+    witnesses: int = DEFAULT_WITNESSES,
+    promises: bool = True,
+) -> DataFrame:
+    """What `verify_promises` gives, for a small table: it is sent to one task, in one job."""
+    own = events.select(["run", *KERNEL_COLUMNS]).sort_by("run").combine_chunks()
+    judge = partial(_judge_table, own, quiescent=quiescent, witnesses=witnesses, promises=promises)
+    return by_tasks(spark.range(0, 1, 1, 1), judge, SPARK_VERDICTS)
+
+
 def verify_runs(
     spark: SparkSession,
     runs: Sequence[RunFiles],
@@ -118,6 +133,16 @@ def _judge_batches(
             loader.add(piece)
         run = loader.finish(quiescent=quiescent)
         yield from _judged(name, run, WHOLE, quiescent, witnesses, promises)
+
+
+def _judge_table(
+    table: pa.Table, batches: Batches, *, quiescent: bool, witnesses: int, promises: bool
+) -> Iterator[pa.RecordBatch]:
+    """The same for all runs of a table, once for the one row that the task is given."""
+    for _ in batches:
+        yield from _judge_batches(
+            table.to_batches(), quiescent=quiescent, witnesses=witnesses, promises=promises
+        )
 
 
 def _judge_work(
