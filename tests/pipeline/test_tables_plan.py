@@ -16,6 +16,7 @@ from ordercast.pipeline.tables.manifest import (
     JudgedRun,
     Manifest,
     SeenFile,
+    check_folder,
     load_manifest,
     save_manifest,
     writing,
@@ -107,6 +108,15 @@ def test_a_file_that_is_no_manifest_is_named_and_not_overlooked(tmp_path: Path) 
     (tmp_path / MANIFEST).write_text('{"files": []}')
     with pytest.raises(TraceError, match=r"_manifest\.json: not a manifest .*judged anew"):
         load_manifest(tmp_path)
+
+
+def test_folders_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "clean" / "run=a").mkdir(parents=True)
+    with pytest.raises(UsageError, match="has 'clean' and no _manifest"):
+        check_folder(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file; tables need a folder"):
+        check_folder(tmp_path / "file")
 
 
 def test_a_second_writer_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:

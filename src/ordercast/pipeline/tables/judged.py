@@ -15,6 +15,7 @@ from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.read import find_files, total_bytes
 from ordercast.pipeline.session import local_session
 from ordercast.pipeline.tables.files import read_runs
+from ordercast.pipeline.tables.manifest import check_folder
 from ordercast.pipeline.tables.schema import TABLES
 from ordercast.pipeline.tables.write import Say, Summary, write_tables
 from ordercast.pipeline.trouble import told_plainly
@@ -41,6 +42,7 @@ def judge_with_tables(
     The outcome is on all runs in `paths`, judged now or before; `told` hears which.
     """
     expected = expected_properties(expect)
+    check_folder(Path(folder))
     small = total_bytes(find_files(paths, mapping)) <= LARGE_BYTES
     say("starting Spark")
     spark = local_session(master or "local[*]", small=small, conf=conf)

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.pipeline.tables.schema import TABLES
 
 MANIFEST, LOCK = "_manifest.json", "_lock"
 
@@ -67,14 +68,22 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """The manifest of `folder`, an empty one if there is none yet."""
+    """The manifest of `folder`, an empty one if there is none yet.
+
+    Raises `UsageError` if there are folders called as tables are, but no manifest: they are
+    somebody else's, and writing tables removes folders.
+    """
     path = folder / MANIFEST
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except FileNotFoundError:
+        foreign = [name for name in TABLES if (folder / name).exists()]
+        if foreign:
+            reason = f"has {foreign[0]!r} and no {MANIFEST}: not a folder of tables; name another"
+            raise UsageError(f"{folder} {reason}") from None
         return Manifest()
     except msgspec.DecodeError as reason:
-        hint = "remove it, and every run is judged anew"
+        hint = "remove the folder, and every run is judged anew"
         raise TraceError(path, None, None, f"not a manifest of tables: {reason}; {hint}") from None
 
 
@@ -94,9 +103,17 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(told).hexdigest()[:32]
 
 
+def check_folder(folder: Path) -> None:
+    """Raise `UsageError` for what cannot be a folder of tables."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; tables need a folder")
+    load_manifest(folder)
+
+
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Be the only writer of `folder`. Raises `UsageError` if there is another."""
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("a+") as lock:
         try:

@@ -61,8 +61,8 @@ class Summary:
 
     def __str__(self) -> str:
         new = len(self.judged) - len(self.replaced)
-        anew = f" and {_runs(len(self.replaced), 'changed')}" if self.replaced else ""
-        return f"judged {_runs(new, 'new')}{anew}, kept {len(self.kept)}"
+        anew = f" and {_runs(len(self.replaced), ' changed')}" if self.replaced else ""
+        return f"judged {_runs(new, ' new')}{anew}, kept {len(self.kept)}"
 
 
 def write_tables(
@@ -128,14 +128,14 @@ class _Writer:
         self._append("figures", self._figures(events))
 
     def _append(self, name: str, rows: DataFrame) -> None:
-        self.say(f"writing {name} of {len(self.runs)} runs")
+        self.say(f"writing {name} of {_runs(len(self.runs))}")
         append(rows, self.folder, TABLES[name])
 
     def _read(self, name: str) -> DataFrame:
         return read_runs(self.spark, self.folder, TABLES[name], self.runs)
 
     def _verdicts(self, quiescent: bool) -> DataFrame:
-        self.say(f"verifying {len(self.runs)} runs")
+        self.say(f"verifying {_runs(len(self.runs))}")
         runs = runs_of_files(run_files(self.folder, "clean", self.runs))
         assert runs is not None  # a folder holds one run
         verdicts = verify_runs(self.spark, runs, quiescent=quiescent)
@@ -173,5 +173,5 @@ def _batches(runs: Sequence[str]) -> Iterator[Sequence[str]]:
         yield runs[start : start + RUNS_EACH]
 
 
-def _runs(count: int, word: str) -> str:
-    return f"{count} {word} run" if count == 1 else f"{count} {word} runs"
+def _runs(count: int, word: str = "") -> str:
+    return f"{count}{word} run" if count == 1 else f"{count}{word} runs"
