@@ -69,10 +69,11 @@ def test_runs_of_one_name_in_folders_of_a_folder_are_told_apart_by_protocol(
     assert (second["label"], second["orders"]) == ("sequencer_pb", ["total"])
     assert {run["figures"]["whole"]["sends"] for run in told["runs"]} == {20}
     assert {run["figures"]["whole"]["deliveries"] for run in told["runs"]} == {60}
-    assert all(run["figures"]["whole"]["packets"] > 20 for run in told["runs"])
+    assert all(run["figures"]["whole"]["packets_received"] > 20 for run in told["runs"])
     read = Reader(page.read_text())
-    assert "Same workload" in read.words and "Header bytes" not in read.words
+    assert "Same workload" in read.words
     assert all(name in read.words for name in ("cbcast", "sequencer_pb", "Packets", "Sent again"))
+    assert "Header bytes" in read.words and "Header bytes in all" in read.words
     assert read.drawn >= 6
     assert "http" not in page.read_text().replace("http-equiv", "")
 
@@ -88,7 +89,7 @@ def test_another_workload_is_told_in_the_terminal_and_on_the_page(tmp_path: Path
     assert "no run has rows of a trace at protocol level" in done.stdout
     read = Reader(page.read_text())
     assert "messages sent to g1: two has 15, one: 20" in read.words
-    assert "Packets" not in read.words
+    assert "Packets" not in read.words and "Header bytes" not in read.words
 
 
 def test_a_broken_promise_is_seen(tmp_path: Path) -> None:

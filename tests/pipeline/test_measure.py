@@ -18,12 +18,13 @@ from ordercast.pipeline.measure import deliveries, measure
 from ordercast.pipeline.measure.table import COUNTS, LEVELS, RATES, SPREADS
 from ordercast.simulation.config import SimulationConfig, overlapping_groups
 from ordercast.simulation.run import simulate
+from ordercast.trace.expand import share
 from ordercast.trace.schema import Event
 from ordercast.trace.tables import event_table
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-KINDS = {"receive": "packets", "retransmit": "retransmissions", "nack": "nacks"}
+KINDS = {"receive": "packets_received", "retransmit": "retransmissions", "nack": "nacks"}
 Key = tuple[object, ...]
 """(run, per, protocol, group, process, view, metric)"""
 
@@ -33,13 +34,8 @@ def frame(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
 
 
 def simulated(name: str, **options: object) -> list[Event]:
-    """A run with header bytes, which the simulator does not write."""
     config = SimulationConfig(members=4, messages=30, loss=0.1, seed=5, **options)  # type: ignore[arg-type]
-    return [
-        replace(event, run=name, overhead=20 + event.index % 7 if event.kind == "deliver" else None)
-        for event in simulate(config).events()
-        if event.index is not None or event.kind == "group"
-    ]
+    return [replace(event, run=name) for event in simulate(config).events()]
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +74,14 @@ class Slow:
                 self.value(e, "payload", e.size)
             if e.kind in KINDS:
                 self.count(e, KINDS[e.kind])
+            if e.kind == "receive":
+                self.value(e, "packet_header", e.overhead)
 
     def delivered(self, e: Event) -> None:
         self.count(e, "deliveries")
         self.value(e, "latency", e.time - self.sends[e.run, e.message].time)
-        self.value(e, "header", e.overhead)
+        if e.overhead is not None:
+            self.value(e, "header", e.overhead)
         came = self.arrived.get((e.run, e.process, e.message))
         if came is not None and e.sender != e.process:
             self.value(e, "hold_back", e.time - came)
@@ -115,7 +114,7 @@ def test_every_metric_of_every_level_is_what_a_slow_computation_says(
 ) -> None:
     found = {key_of(row): row for row in measure(frame(spark, events)).collect()}
     slow = Slow(events)
-    assert {"latency", "hold_back", "header", "payload"} == {key[-1] for key in slow.values}
+    assert {*SPREADS} == {key[-1] for key in slow.values}
     for key, values in slow.values.items():
         row = found.pop(key)
         assert (row["count"], row["min"], row["max"]) == (len(values), min(values), max(values))
@@ -150,10 +149,13 @@ def test_a_packet_with_three_messages_is_one_packet(spark: SparkSession) -> None
         Event("q", 1 + k, "receive", f"p/g/{4 + k}", "g", sender="p", time=7, note="Data from p")
         for k in range(3)
     ]
+    rows = [replace(event, overhead=share(20, 3, k)) for k, event in enumerate(rows)]
     rows += [Event("q", 4, "receive", "p/g/9", "g", sender="p", time=7, note="Data from p")]
     rows += [Event("q", 5 + k, "receive", None, "g", sender="p", time=7) for k in range(2)]
     rows += [Event("q", 7 + k, "receive", f"m{k}", "g", time=7) for k in range(2)]
-    [row] = measure(frame(spark, rows), per=["run"]).where("metric = 'packets'").collect()
+    found = {row["metric"]: row for row in measure(frame(spark, rows), per=["run"]).collect()}
+    headers, row = found["packet_header"], found["packets_received"]
+    assert (headers["count"], headers["value"], headers["p50"]) == (1, 20, 20)
     assert row["count"] == 1 + 1 + 2 + 2
 
 

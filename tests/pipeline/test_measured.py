@@ -84,10 +84,10 @@ def test_what_the_trace_does_not_tell_is_none_and_what_did_not_happen_is_0(
     runs: dict[str, Measured],
 ) -> None:
     [bare], [watched] = runs["bare"].figures.groups, runs["watched"].figures.groups
-    assert (bare.sends, bare.deliveries, bare.packets, bare.latency) == (1, 2, None, None)
+    assert (bare.sends, bare.deliveries, bare.packets_received, bare.latency) == (1, 2, None, None)
     assert (bare.hold_back, bare.waited, bare.headers) == (None, None, None)
     assert runs["bare"].figures.throughput is None
-    assert (watched.packets, watched.nacks, watched.retransmissions) == (1, 1, 0)
+    assert (watched.packets_received, watched.nacks, watched.retransmissions) == (1, 1, 0)
     assert watched.hold_back is not None
     assert (watched.hold_back.count, watched.hold_back.at(50), watched.waited) == (1, 3, 1)
 

@@ -39,6 +39,11 @@ def _per(count: int | None, total: int) -> Value:
     return None if count is None or not total else count / total
 
 
+def _total(spread: Spread | None, things: int) -> Value:
+    """The sum over all that was measured, for each of these things."""
+    return None if spread is None or not things else spread.mean * spread.count / things
+
+
 def _deliveries_per_s(run: Compared) -> Value:
     pace = run.outcome.figures.throughput
     return None if pace is None else pace.deliveries_per_s
@@ -52,24 +57,32 @@ _TIMES = "times of sends and deliveries"
 _PROTOCOL = "rows of a trace at protocol level"
 
 HEADERS = Figure(
-    "header B",
+    "hdr B",
     _of(lambda all_: all_.headers.mean if all_.headers else None),
     compact,
     "header bytes (column overhead)",
 )
-PACKETS = Figure("packets", _of(lambda all_: _per(all_.packets, all_.sends)), compact, _PROTOCOL)
+HEADERS_IN_ALL = Figure(
+    "all hdr",
+    _of(lambda all_: _total(all_.packet_headers, all_.sends)),
+    compact,
+    "header bytes of packets (column overhead of rows of kind receive)",
+)
+PACKETS = Figure(
+    "packets", _of(lambda all_: _per(all_.packets_received, all_.sends)), compact, _PROTOCOL
+)
 AGAIN = Figure(
     "again", _of(lambda all_: _per(all_.retransmissions, all_.sends)), compact, _PROTOCOL
 )
 NULLS = Figure("nulls", _of(lambda all_: _per(all_.nulls, all_.sends)), compact, _PROTOCOL)
 WAITED = Figure(
-    "held back",
+    "held",
     _of(lambda all_: _per(all_.waited, all_.hold_back.count) if all_.hold_back else None),
     _share,
     _PROTOCOL,
 )
 SPEED_TITLE = "What was kept, and how fast"
-PRICE_TITLE = "At what price: packets, copies sent again and nulls are per message sent"
+PRICE_TITLE = "At what price; all header bytes, packets, again, nulls: per message sent"
 SPEED = (
     Figure("sent", _of(lambda all_: all_.sends), compact, "sends"),
     Figure("delivered", _of(lambda all_: all_.deliveries), compact, "deliveries"),
@@ -82,6 +95,7 @@ PRICE = (
     Figure("wait p50", _of(lambda all_: _at(all_.hold_back, 50)), duration, _PROTOCOL),
     Figure("wait p99", _of(lambda all_: _at(all_.hold_back, 99)), duration, _PROTOCOL),
     HEADERS,
+    HEADERS_IN_ALL,
     PACKETS,
     AGAIN,
     NULLS,

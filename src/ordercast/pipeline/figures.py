@@ -39,10 +39,11 @@ class GroupFigures:
     latency: Spread | None = None  # nanoseconds from send to delivery
     hold_back: Spread | None = None  # nanoseconds from arrival at a process to delivery there
     waited: int | None = None  # deliveries whose hold-back time is above 0
-    headers: Spread | None = None  # header bytes per delivery
+    headers: Spread | None = None  # header bytes per delivery, of the packet that brought it
     payload: Spread | None = None  # body bytes per message sent
+    packet_headers: Spread | None = None  # header bytes per packet received, of whatever kind
     # Rows of the kinds for statistics; None where the run has no row of any such kind.
-    packets: int | None = None  # received; a packet with n messages is n rows
+    packets_received: int | None = None  # a packet with n messages counts once
     retransmissions: int | None = None
     nacks: int | None = None
     nulls: int | None = None

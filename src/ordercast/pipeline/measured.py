@@ -36,7 +36,7 @@ from ordercast.pipeline.measure.summing import (
     sum_up,
 )
 from ordercast.pipeline.measure.tallies import tallied, tallies
-from ordercast.pipeline.measure.traffic import COUNTED, traffic
+from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, traffic
 from ordercast.pipeline.outcome import GroupFacts, Latency, RunFacts
 from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.schema import STATISTICAL_KINDS
@@ -204,6 +204,7 @@ def _figures(group: str, protocol: str | None, metrics: Metrics, *, watched: boo
         waited=None if hold_back is None else _count(metrics, "waited"),
         headers=_spread(metrics, "header"),
         payload=_spread(metrics, "payload"),
+        packet_headers=_spread(metrics, PACKET_HEADER),
         **{name: _count(metrics, name) if watched else None for name in COUNTED.values()},
     )
 

@@ -16,9 +16,12 @@ from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.deliveries import current_views, folded, in_views
 from ordercast.pipeline.measure.folding import ONE_WAY
 from ordercast.pipeline.measure.summing import PERCENTS
-from ordercast.pipeline.measure.traffic import COUNTED, traffic
+from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, traffic
 
-SPREADS = {"latency": "ns", "hold_back": "ns", "header": "bytes", "payload": "bytes"}
+SPREADS = {
+    "latency": "ns", "hold_back": "ns", "header": "bytes", PACKET_HEADER: "bytes",
+    "payload": "bytes",
+}  # fmt: skip
 COUNTS = ("sends", "deliveries", "repeats", "early", "waited", "unmatched", *COUNTED.values())
 RATES = ("sends_per_s", "deliveries_per_s")
 

@@ -9,6 +9,7 @@ from ordercast.pipeline.compare import Compared, Comparison
 from ordercast.pipeline.compare_table import (
     AGAIN,
     HEADERS,
+    HEADERS_IN_ALL,
     NULLS,
     PACKETS,
     PRICE,
@@ -28,6 +29,7 @@ from ordercast.pipeline.report.verdicts import STATES, verdict
 
 _PRICES = (
     (HEADERS, "Header bytes", "header bytes per delivery, on average"),
+    (HEADERS_IN_ALL, "Header bytes in all", "of all packets received, per message sent"),
     (PACKETS, "Packets", "packets received per message sent"),
     (AGAIN, "Sent again", "retransmissions per message sent"),
     (NULLS, "Null messages", "null messages per message sent"),

@@ -17,7 +17,7 @@ _TOLD_BY_PROTOCOL_TRACES = (
 )
 MOST_GROUPS = 50  # rows of a table, those with most deliveries first
 _COUNTS = (
-    ("packets", "packets received"),
+    ("packets_received", "packets received"),
     ("retransmissions", "sent again"),
     ("nacks", "asked for again"),
     ("nulls", "null messages"),
