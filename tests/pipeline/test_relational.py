@@ -49,6 +49,11 @@ BY_HAND = {
         p: send a g; end
         q: send b g; deliver b g; end
         r: join g; end""",
+    "outsider served by a leaver": """
+        group g: q,r
+        p: send a g; end
+        q: deliver a g; leave g; end
+        r: end""",
     "two senders": """
         group g: p,q
         p: send a g; deliver a g; deliver a g; end
@@ -156,6 +161,12 @@ def test_folds_say_nothing_where_a_join_may_have_come_too_late(
     assert (early["agreement"], early["agreement.uniform"]) == ("ok", "ok")
     assert late["validity"] == "ok"
     assert folds["outsider and late join"]["validity"] is None
+
+
+def test_a_message_from_outside_is_not_served_by_a_member_that_goes_away(
+    folds: dict[str, dict[str, str | None]],
+) -> None:
+    assert folds["outsider served by a leaver"]["validity"] == "violated"
 
 
 def test_folds_say_nothing_of_circles_unless_the_clock_or_one_log_shows(

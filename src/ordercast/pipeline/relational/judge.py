@@ -36,7 +36,7 @@ def relational(events: DataFrame, *, quiescent: bool = False) -> DataFrame:
     order = _kept(integrity.log_order(rows))
     debtors = _kept(stayers(life, counted, rare, logs))
     askers = _kept(outsiders(sent, counted, rare, logs))
-    asked = requests(askers, rows, life, logs, debtors)
+    asked = _kept(requests(askers, rows, life, logs, debtors))
     said = [
         integrity.in_logs(order),
         integrity.in_sends(sent),
