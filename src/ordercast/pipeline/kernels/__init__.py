@@ -10,7 +10,7 @@ The run
     compiled.py    loops that numba compiles when there is enough to do
 
 What several checks ask
-    causality.py   happened-before, as one stamp per message
+    causality.py   happened-before, as one stamp per message; knotted.py: where it has cycles
     sends.py       how many sends of a process came before a row
     recorded.py    the views of each group
     membership.py  who is in which group when, and who owes which message

@@ -9,8 +9,7 @@ are in the past too. So one number per sender says everything, and it needs no w
     clock[p] joins the stamps of what p delivered;  send(m) by p:  clock[p][p] += 1, stamp(m) :=
     clock[p];  delivering the n-th send of s while clock[p][s] >= n is an inversion
 
-A cycle leaves logs waiting for ever. Reachability is still well defined then, and the stamps are
-raised until nothing changes.
+A cycle leaves logs waiting for ever. Reachability is still well defined then: see knotted.py.
 
 The components of a clock do not depend on each other. A scan may keep only those of some
 senders: then it judges the messages of these, and the parts together judge all.
@@ -27,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ordercast.pipeline.kernels.compiled import kernel
+from ordercast.pipeline.kernels.knotted import stamp_knots
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
 
 FIFO, CAUSAL = 1, 2  # what a delivery inverts, as bits
@@ -93,6 +93,11 @@ class Scan:
     inverted: Ints  # uint8 per step: FIFO and CAUSAL bits
     fifo_reach: Ints  # log x column: the highest number delivered of each sender
     causal_reach: Ints  # log x column: how far all that was delivered reaches
+
+    def inverted_logs(self, bit: int) -> set[int]:
+        """The logs with a delivery that comes too late."""
+        steps = np.flatnonzero(self.inverted & bit)
+        return set((np.searchsorted(self.logs.bounds, steps, side="right") - 1).tolist())
 
     def reach(self, bit: int) -> Ints:
         return self.fifo_reach if bit == FIFO else self.causal_reach
@@ -173,14 +178,13 @@ def scan(run: Run, logs: Logs, senders: Sequence[int] | None = None) -> Scan:
         logs.steps, logs.bounds, logs.process, run.sender, run.number, column,
         stamps, known, inverted, *reach,
     )  # fmt: skip
-    done, _ = _scan(*arrays)
-    changed = not done
-    while changed:
+    done = _scan(*arrays)
+    if not done:
+        stamp_knots(run, logs.steps, logs.bounds, logs.process, column, stamps)
         known.fill(True)
-        inverted.fill(0)
-        for one in reach:
-            one.fill(0)
-        _, changed = _scan(*arrays)
+        for column_of_findings in (inverted, *reach):
+            column_of_findings.fill(0)
+        _scan(*arrays)
     by_group = bool(len(logs.group)) and logs.group[0] != NONE
     causality = Causality(stamps, column, not done, by_group)
     return Scan(logs, causality, inverted, *reach)
@@ -200,8 +204,8 @@ def _columns(run: Run, senders: Sequence[int] | None) -> Ints:
 def _scan(
     steps: Ints, bounds: Ints, process: Ints, sender: Ints, number: Ints, column: Ints,
     stamps: Ints, known: Any, inverted: Ints, fifo: Ints, causal: Ints,
-) -> tuple[bool, bool]:  # fmt: skip
-    """(every log came to its end, a stamp was raised that was known before).
+) -> bool:  # fmt: skip
+    """Did every log come to its end?
 
     `causal` is the clock of each log without what it sent itself: that is `own`.
     """
@@ -211,7 +215,7 @@ def _scan(
     waits_for = np.full(len(known), -1, np.int32)  # message -> the last log that waits for it
     waits_too = np.full(logs, -1, np.int32)  # log -> another that waits for the same
     ready = np.arange(logs)[::-1].copy()
-    count, finished, changed = logs, 0, False
+    count, finished = logs, 0
     while count:
         count -= 1
         log = ready[count]
@@ -241,12 +245,9 @@ def _scan(
                 stamp = stamps[step]
                 own[log] = number[step]
                 for k in range(width):
-                    if clock[k] > stamp[k]:
-                        changed = changed or known[step]
-                        stamp[k] = clock[k]
-                if me >= 0 and own[log] > stamp[me]:
-                    changed = changed or known[step]
-                    stamp[me] = own[log]
+                    stamp[k] = max(stamp[k], clock[k])
+                if me >= 0:
+                    stamp[me] = max(stamp[me], own[log])
                 if not known[step]:
                     known[step] = True
                     other = waits_for[step]
@@ -258,7 +259,7 @@ def _scan(
         place[log] = at
         if at == last:
             finished += 1
-    return finished == logs, changed
+    return finished == logs
 
 
 def chain(run: Run, causality: Causality, a: int, b: int) -> list[int]:

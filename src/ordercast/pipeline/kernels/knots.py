@@ -30,8 +30,7 @@ class Knots:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._knot = np.full(len(run), NONE, np.int32)  # row -> a row of its knot
-        _find_knots(run.start, run.kind, run.message, run.sent_row, self._knot)
+        self._knot, _ = find_knots(run.start, run.kind, run.message, run.sent_row)
 
     @cached_property
     def too_early(self) -> Ints:
@@ -67,9 +66,19 @@ class Knots:
         return [Step(q, first[q], first[path[k - 1]]) for k, q in enumerate(path)]
 
 
+def find_knots(start: Ints, kind: Ints, message: Ints, sent_row: Ints) -> tuple[Ints, Ints]:
+    """(row -> a row of its knot; all rows, knot after knot, in happened-before order)."""
+    knot, closed = np.full(len(kind), NONE, np.int32), np.zeros(len(kind), np.int32)
+    _find_knots(start, kind, message, sent_row, knot, closed)
+    return knot, closed
+
+
 @kernel
-def _find_knots(start: Ints, kind: Ints, message: Ints, sent_row: Ints, knot: Ints) -> None:
-    """`knot`: row -> the row by which its knot was entered; alone in it unless others share it."""
+def _find_knots(
+    start: Ints, kind: Ints, message: Ints, sent_row: Ints, knot: Ints, closed: Ints
+) -> None:
+    """`knot`: row -> the row by which its knot was entered; alone in it unless others share it.
+    `closed`: the rows as their knots become known, which is after all that happened before."""
     rows = len(kind)
     order = np.zeros(rows, np.int32)  # when a row was met, from 1
     low = np.zeros(rows, np.int32)  # the earliest met that is known to be in the same knot
@@ -79,7 +88,7 @@ def _find_knots(start: Ints, kind: Ints, message: Ints, sent_row: Ints, knot: In
     is_first = np.zeros(rows + 1, np.bool_)
     for p in range(len(start) - 1):
         is_first[start[p]] = True
-    met, opened = 0, 0
+    met, opened, known = 0, 0, 0
     for root in range(rows):
         if order[root]:
             continue
@@ -115,6 +124,8 @@ def _find_knots(start: Ints, kind: Ints, message: Ints, sent_row: Ints, knot: In
                 while True:
                     opened -= 1
                     knot[open_rows[opened]] = row
+                    closed[known] = open_rows[opened]
+                    known += 1
                     if open_rows[opened] == row:
                         break
             depth -= 1

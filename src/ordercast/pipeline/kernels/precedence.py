@@ -15,14 +15,24 @@ reach is no gap, which settles nearly all; the rest is compared delivery by deli
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from ordercast.pipeline.kernels.absences import Absent
-from ordercast.pipeline.kernels.causality import CAUSAL, FIFO, Scan, chain, directly, sent_from
+from ordercast.pipeline.kernels.causality import (
+    CAUSAL,
+    FIFO,
+    Logs,
+    Scan,
+    chain,
+    directly,
+    sent_from,
+)
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.findings import Evidence, TwoForms
+from ordercast.pipeline.kernels.membership import Span
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
 
 Gap = tuple[int, int]  # the missing a, and a delivered b that it precedes
@@ -33,18 +43,31 @@ def check(
 ) -> dict[str, TwoForms]:
     """fifo and causal, over all groups or inside each, as the logs of the scan are."""
     found = {"fifo": TwoForms.empty(limit), "causal": TwoForms.empty(limit)}
+    lacking = _by_log(scan.logs, absences)
     for name, bit in (("fifo", FIFO), ("causal", CAUSAL)):
-        for log, process in enumerate(scan.logs.process.tolist()):
+        for log in sorted(scan.inverted_logs(bit) | lacking.keys()):
+            process = int(scan.logs.process[log])
             observer = _Observer(run, scan, log, process, bit)
             forms = found[name].binding(run.crashed[process])
             inversions = observer.inversions()
-            gaps = observer.gaps(absences[process])
+            gaps = observer.gaps(lacking.get(log, ()))
             for findings in forms:
                 findings.violated_many(observer.inversion, inversions)
                 if run.lost[process]:
                     findings.doubt_many(observer.lost_gap, gaps)
                 else:
                     findings.violated_many(observer.gap, gaps)
+    return found
+
+
+def _by_log(logs: Logs, absences: Sequence[Sequence[Absent]]) -> dict[int, list[Absent]]:
+    """What the process of a log owes and never delivers, of the group of the log if it has one."""
+    found: dict[int, list[Absent]] = {}
+    for process, blocks in enumerate(absences):
+        for block in blocks:
+            log = logs.of(process, block.group)
+            if log is not None:
+                found.setdefault(log, []).append(block)
     return found
 
 
@@ -63,6 +86,10 @@ class _Observer:
     def _name(self) -> str:
         return self._run.processes[self._process]
 
+    @cached_property
+    def _deliveries(self) -> tuple[Ints, Ints]:
+        return self._scan.logs.deliveries(self._log)
+
     def inversions(self) -> Ints:
         """The steps that come too late."""
         bounds = self._scan.logs.bounds
@@ -71,17 +98,19 @@ class _Observer:
 
     def gaps(self, absences: Sequence[Absent]) -> list[Gap]:
         """The messages that are missing before one that was delivered, each with such a one."""
-        group = self._scan.logs.group[self._log]
-        found: dict[int, int] = {}
+        by_span: dict[Span, list[Ints]] = {}
         for block in absences:
-            if group in (NONE, block.group):
-                for a, b in self._gaps_in(block):
-                    found.setdefault(a, b)
+            by_span.setdefault(block.span, []).append(block.messages)
+        found: dict[int, int] = {}
+        for span, parts in by_span.items():
+            for a, b in self._gaps_in(span, np.concatenate(parts)):
+                found.setdefault(a, b)
         return list(found.items())
 
-    def _gaps_in(self, block: Absent) -> list[Gap]:
+    def _gaps_in(self, span: Span, messages: Ints) -> list[Gap]:
+        """Of these messages, that are owed within the span."""
         run, column = self._run, self._causality.column
-        messages = block.messages[run.sender[block.messages] != NONE]
+        messages = messages[run.sender[messages] != NONE]
         kept = column[run.sender[messages]]
         messages, kept = messages[kept != NONE], kept[kept != NONE]
         reach = self._scan.reach(self._bit)[self._log]
@@ -91,8 +120,8 @@ class _Observer:
         kept, numbers = column[run.sender[messages]], run.number[messages]
         order = np.lexsort((numbers, kept))
         messages = messages[order]
-        delivered, rows = self._scan.logs.deliveries(self._log)
-        first, last = np.searchsorted(rows, [block.span.first, block.span.last])
+        delivered, rows = self._deliveries
+        first, last = np.searchsorted(rows, [span.first, span.last])
         delivered = delivered[first:last]
         width = reach.shape[0]
         before = np.full(len(messages), NONE, np.int32)
