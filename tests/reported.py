@@ -117,7 +117,7 @@ def figures(groups: int = 2, *, health: TraceHealth | None = None, before: str =
                 waited=200,
                 headers=spread(8, 24 + 8 * k),
                 payload=spread(10, 100),
-                packets=1500, retransmissions=12, nacks=4, nulls=20,
+                packets_received=1500, retransmissions=12, nacks=4, nulls=20,
             )
             for k in range(groups)
         ),

@@ -6,6 +6,8 @@ under way at a process is remembered by payload, from the arrival to the deliver
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 
@@ -18,7 +20,8 @@ class Brought:
     def __init__(self, me: ProcessId, limit: int = MOST_REMEMBERED) -> None:
         self.me = me
         self.limit = limit
-        self._packets: dict[int, tuple[bytes, int]] = {}  # by identity of the payload, oldest first
+        # By identity of the payload, oldest first; a dict would be slow in finding its first.
+        self._packets: OrderedDict[int, tuple[bytes, int]] = OrderedDict()
         self._bytes = 0  # of all these payloads
 
     def came(self, payload: bytes, overhead: int) -> None:
