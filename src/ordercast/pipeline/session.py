@@ -26,7 +26,8 @@ SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64
 CONNECT_RETRIES = 6  # a quarter of a minute per call; PySpark's own would be ten minutes
 CONNECT_BACKOFF_MS = 5000
-_C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts sooner, runs big jobs slower
+# Starts sooner, runs big jobs slower. The code cache of C1 alone is too small for a long session.
+_C1_ONLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _LOOPBACK = "127.0.0.1"
 
 
