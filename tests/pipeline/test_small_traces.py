@@ -13,7 +13,7 @@ from pyspark.sql import Row, SparkSession
 from notation import trace
 from ordercast.pipeline.columns import ARROW_SCHEMA
 from ordercast.pipeline.figures import GroupFigures
-from ordercast.pipeline.measure import measure, traffic
+from ordercast.pipeline.measure import measure
 from ordercast.pipeline.measured import Measured, measured, measured_here
 from ordercast.pipeline.verdict import judge_paths, judge_table
 from ordercast.pipeline.verify import verify_promises, verify_table
@@ -62,10 +62,9 @@ def by_spark(spark: SparkSession, table: pa.Table) -> dict[str, Measured]:
 
 
 def test_a_table_is_measured_here_as_spark_measures_it(
-    spark: SparkSession, table: pa.Table, by_spark: dict[str, Measured]
+    table: pa.Table, by_spark: dict[str, Measured]
 ) -> None:
-    rows = traffic(spark.createDataFrame(table)).toArrow()
-    here = measured_here(table, lambda: rows)
+    here = measured_here(table)
     assert here == by_spark
     assert here["ill"].figures.health.early > 0
     assert here["ill"].figures.whole is not None
@@ -109,7 +108,7 @@ def _sorted(rows: Iterable[Row]) -> Sequence[Row]:
 
 
 def test_a_small_trace_costs_one_job(spark: SparkSession) -> None:
-    events = event_table(trace(ILL)).cast(ARROW_SCHEMA)
+    events = event_table([*trace(ILL), *trace("q: receive a g", run="w")]).cast(ARROW_SCHEMA)
     spark.sparkContext.setJobGroup("small", "a small trace")
     try:
         judge_table(spark, events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,11 +24,11 @@ from ordercast.pipeline.figures import (
 from ordercast.pipeline.measure.clocks import lowest, skews
 from ordercast.pipeline.measure.deliveries import KINDS, folded_by_group
 from ordercast.pipeline.measure.facts import Fields, group_facts, run_facts
-from ordercast.pipeline.measure.folding import FOLDED_SCHEMA
 from ordercast.pipeline.measure.matching import ROW_SCHEMA, of_kinds
 from ordercast.pipeline.measure.pace import slice_length
 from ordercast.pipeline.measure.summing import (
     DELIVERED_IN_SLICE,
+    FIGURES_PLACE,
     PERCENTS,
     SENT_IN_SLICE,
     SUMMED_SCHEMA,
@@ -36,7 +36,7 @@ from ordercast.pipeline.measure.summing import (
     sum_up,
 )
 from ordercast.pipeline.measure.tallies import tallied, tallies
-from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, traffic
+from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, fold_traffic, folded_traffic
 from ordercast.pipeline.outcome import GroupFacts, Latency, RunFacts
 from ordercast.pipeline.ship import by_tasks
 from ordercast.trace.schema import STATISTICAL_KINDS
@@ -63,22 +63,19 @@ def measured(events: DataFrame) -> dict[str, Measured]:
     counted = tallies(events).toArrow()
     rows = folded_by_group(events, _spans(counted))
     if _watched(counted):
-        rows = rows.unionByName(traffic(events), allowMissingColumns=True)
-    together = rows.select(*FOLDED_SCHEMA.names).repartition("run")
+        rows = rows.unionByName(folded_traffic(events, FIGURES_PLACE))
+    together = rows.repartition("run")
     summed = by_tasks(together, _sum_up_task, from_arrow_schema(SUMMED_SCHEMA))
     return _told(counted, summed.toArrow())
 
 
-def measured_here(events: pa.Table, traffic_rows: Callable[[], pa.Table]) -> dict[str, Measured]:
-    """The same for a small table of events, in this process and without a job.
-
-    `traffic_rows` is asked for the rows of `traffic`, if there are any.
-    """
+def measured_here(events: pa.Table) -> dict[str, Measured]:
+    """The same for a small table of events, in this process and without a job."""
     counted = tallied(events)
     rows = events.select(ROW_SCHEMA.names).cast(ROW_SCHEMA)
     folded = fold_groups(of_kinds(rows, *KINDS), _spans(counted))
     if _watched(counted):
-        folded = pa.concat_tables([folded, traffic_rows()], promote_options="default")
+        folded = pa.concat_tables([folded, fold_traffic(events, FIGURES_PLACE)])
     return _told(counted, sum_up(folded))
 
 

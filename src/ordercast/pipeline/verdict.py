@@ -19,7 +19,6 @@ from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.domains import Domain
 from ordercast.pipeline.expectations import ALWAYS, expected_properties, promised
 from ordercast.pipeline.laid_out import runs_of_files
-from ordercast.pipeline.measure.traffic import traffic
 from ordercast.pipeline.measured import Measured, measured, measured_here
 from ordercast.pipeline.outcome import Expectation, Outcome, RunOutcome, Table
 from ordercast.pipeline.read import (
@@ -100,7 +99,7 @@ def judge_table(
     say(f"verifying {_amount(events)}")
     verdicts = verify_table(spark, events, quiescent=quiescent).collect()
     say(f"measuring {_amount(events)}")
-    figures = measured_here(events, lambda: traffic(spark.createDataFrame(events)).toArrow())
+    figures = measured_here(events)
     return outcome_of(verdicts, figures, expected)
 
 

@@ -36,10 +36,10 @@ def fold(rows: pa.Table, place: Sequence[str] = PLACE) -> pa.Table:
     """
     matched, sends = match(rows), of_kinds(rows, "send")
     parts = [
-        _bars(matched, place, "latency", "latency"),
-        _bars(matched, place, "hold_back", "held"),
-        _bars(matched, place, "header", "overhead"),
-        _bars(sends, place, "payload", "size"),
+        bars(matched, place, "latency", "latency"),
+        bars(matched, place, "hold_back", "held"),
+        bars(matched, place, "header", "overhead"),
+        bars(sends, place, "payload", "size"),
         *_counts(matched, place, "delivered", deliveries=None, sends=_none(matched)),
         *_counts(
             matched,
@@ -64,7 +64,7 @@ def rounded(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.rint(exact / step).astype(np.int64) * step)
 
 
-def _bars(table: pa.Table, place: Sequence[str], metric: str, column: str) -> pa.Table:
+def bars(table: pa.Table, place: Sequence[str], metric: str, column: str) -> pa.Table:
     """The histogram of a column, where it is known."""
     known = table.filter(pc.is_valid(table[column])).select([*place, column])
     known = known.append_column("at", rounded(known[column]))

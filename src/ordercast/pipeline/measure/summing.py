@@ -26,6 +26,7 @@ SUMMED_SCHEMA = pa.schema(
         ("percentiles", pa.list_(pa.int64())),  # at `PERCENTS`, where values are spread
     ]
 )
+FIGURES_PLACE = ("run", "group")  # what the figures of a run are of
 _SUMS = (("count", "sum"), ("total", "sum"), ("least", "min"), ("most", "max"))
 
 
@@ -37,7 +38,7 @@ def fold_groups(rows: pa.Table, spans: Spans) -> pa.Table:
         for name, metric in (("sends", SENT_IN_SLICE), ("deliveries", DELIVERED_IN_SLICE))
     ]
     named = rows.filter(pc.is_valid(rows["message"]))
-    return pa.concat_tables([fold(named, ("run", "group")), *parts])
+    return pa.concat_tables([fold(named, FIGURES_PLACE), *parts])
 
 
 def sum_up(folded: pa.Table) -> pa.Table:

@@ -8,8 +8,18 @@ bytes are shared out over the rows in the same way, and put together again here.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, laid_out
+from ordercast.pipeline.measure.matching import of_kinds
+from ordercast.pipeline.ship import by_tasks
 
 COUNTED = {  # kind: the metric that counts it
     "receive": "packets_received",
@@ -21,8 +31,9 @@ COUNTED = {  # kind: the metric that counts it
     "ack": "acks",
 }
 PACKET_HEADER = "packet_header"  # bytes of a packet that are no body
-_NUMBER = r"/(\d{1,18})$"
-_PLACE = ("run", "group", "process", "view")
+_NUMBER = r"/(?P<number>\d{1,18})$"
+_PACKET = (*PLACE, "kind", "time", "sender", "note")  # the same in all rows of a packet
+_COLUMNS = (*_PACKET, "index", "message", "overhead")
 
 
 def traffic(events: DataFrame) -> DataFrame:
@@ -31,38 +42,49 @@ def traffic(events: DataFrame) -> DataFrame:
     The header bytes of packets received are a histogram: one row for each size `at`, with the
     `total`, `least` and `most` of the sizes that it stands for.
     """
-    number = sf.nullif(sf.regexp_extract("message", _NUMBER, 1), sf.lit("")).cast("long")
-    rows = events.where(sf.col("kind").isin(*COUNTED)).select(
-        *_PLACE, "index", "kind", "time", "sender", "note", "overhead",
-        (sf.col("index") - number).alias("shift"),
-    )  # fmt: skip
-    once = rows.groupBy(
-        *_PLACE, "kind", "time", "sender", "note",
-        sf.coalesce("shift", "index"), sf.col("shift").isNull(),
-    ).agg(sf.sum("overhead").alias("overhead"))  # fmt: skip
-    return _counts(once).unionByName(_headers(once), allowMissingColumns=True)
-
-
-def _counts(once: DataFrame) -> DataFrame:
-    metric = sf.create_map(*(sf.lit(text) for pair in COUNTED.items() for text in pair))
-    counted = once.groupBy(*_PLACE, "kind").agg(sf.count("*").alias("count"))
-    return counted.select(*_PLACE, metric[sf.col("kind")].alias("metric"), "count")
-
-
-def _headers(once: DataFrame) -> DataFrame:
-    known = once.where("kind = 'receive' and overhead is not null")
-    bars = known.groupBy(*_PLACE, _rounded(sf.col("overhead")).alias("at")).agg(
-        sf.count("*").alias("count"),
-        sf.sum("overhead").alias("total"),
-        sf.min("overhead").alias("least"),
-        sf.max("overhead").alias("most"),
-    )
-    return bars.select(
-        *_PLACE, sf.lit(PACKET_HEADER).alias("metric"), "count", "at", "total", "least", "most"
+    sums = (sf.sum("count"), sf.sum("total"), sf.min("least"), sf.max("most"))
+    names = ("count", "total", "least", "most")
+    return (
+        folded_traffic(events)
+        .groupBy(*PLACE, "metric", "at")
+        .agg(*(one.alias(name) for one, name in zip(sums, names, strict=True)))
     )
 
 
-def _rounded(size: Column) -> Column:
-    """To three digits, as everywhere in histograms."""
-    step = sf.pow(sf.lit(10), sf.greatest(sf.floor(sf.log10(size)) - 2, sf.lit(0)))
-    return (sf.round(size / step) * step).cast("long")
+def folded_traffic(events: DataFrame, place: Sequence[str] = PLACE) -> DataFrame:
+    """The same with the columns of other folded rows: several for each place and metric."""
+    rows = events.where(sf.col("kind").isin(*COUNTED)).select(*_COLUMNS)
+    task = partial(_whole_task, place=place)
+    return by_tasks(rows.repartition(*_PACKET), task, from_arrow_schema(FOLDED_SCHEMA))
+
+
+def _whole_task(
+    batches: Iterable[pa.RecordBatch], *, place: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    own = list(batches)
+    if own:
+        yield from fold_traffic(pa.Table.from_batches(own), place).to_batches()
+
+
+def fold_traffic(rows: pa.Table, place: Sequence[str] = PLACE) -> pa.Table:
+    """Counts and histograms per `place`, of rows that are whole packets."""
+    once = _packets(of_kinds(rows, *COUNTED))
+    counted = once.group_by([*place, "kind"]).aggregate([([], "count_all")])
+    counted = counted.rename_columns([*place, "kind", "count"])
+    counts = [laid_out(of_kinds(counted, kind), metric) for kind, metric in COUNTED.items()]
+    return pa.concat_tables(
+        [*counts, bars(of_kinds(once, "receive"), place, PACKET_HEADER, "overhead")]
+    )
+
+
+def _packets(rows: pa.Table) -> pa.Table:
+    """One row for each, with its header bytes."""
+    found = pc.extract_regex(rows["message"], _NUMBER)
+    number = pc.struct_field(found, "number").cast(pa.int64())
+    shift = pc.subtract(rows["index"], number)  # the same in all rows of a packet
+    told = rows.select([*_PACKET, "overhead"])
+    told = told.append_column("shift", pc.coalesce(shift, rows["index"]))
+    told = told.append_column("alone", pc.is_null(shift))
+    keys = [*_PACKET, "shift", "alone"]
+    packets = told.group_by(keys).aggregate([("overhead", "sum")])
+    return packets.rename_columns([*keys, "overhead"])
