@@ -17,6 +17,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.assemble import Names, assemble
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.ids import NONE, Ids
+from ordercast.pipeline.kernels.needed import refuse_incomplete
 from ordercast.pipeline.kernels.recorded import NO_VIEW
 from ordercast.pipeline.kernels.run import (
     CRASH,
@@ -68,6 +69,7 @@ class RunLoader:
         if not rows.num_rows:
             return
         kind = _kind_codes(rows["kind"])
+        refuse_incomplete(kind, rows)
         present = np.flatnonzero(np.bincount(kind, minlength=len(KINDS)))
         self._kinds.update(present.tolist())
         if GROUP in present:

@@ -9,6 +9,7 @@ of a process is answered in one walk along those rows, with a value per group at
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -213,11 +214,15 @@ class Membership:
 
     def _owed_by_view(self, process: int, group: int, messages: Ints) -> list[tuple[Span, Ints]]:
         found = []
+        spans = self.spans(process, group)
+        ends = [span.last for span in spans]
         for view, block in alike(messages, self.view_of[messages]):
             if view == NO_VIEW:
                 continue
             start, end = self._view_debt(process, group, view)
-            for span in self.spans(process, group):
+            for span in spans[bisect_right(ends, start) :]:
+                if span.first >= end:
+                    break
                 cut = Span(max(span.first, start), min(span.last, end), span.opener)
                 if cut.first < cut.last:
                     found.append((cut, block))
