@@ -7,11 +7,11 @@ other. See `docs/PROPERTIES.md`, "Judged twice".
     facts        the rare rows (views, joins, leaves, declarations), how each log stops
     standing     who is a member when
     tally        one pass over sends and deliveries, folded to counts
-    integrity    wellformed, no_duplication, no_creation, membership
+    integrity    wellformed, no_duplication, no_creation, membership, sending_view
     debtors      who owes what in the end
     liveness     validity and agreement, by counting
     outsiders    validity of messages from outside a group
-    view_checks  views, vsync, sending_view
+    view_checks  views, vsync
     findings     from counts to verdicts
 """
 
