@@ -66,7 +66,7 @@ def rounded(values: pa.ChunkedArray) -> pa.Array:
 
 def bars(table: pa.Table, place: Sequence[str], metric: str, column: str) -> pa.Table:
     """The histogram of a column, where it is known."""
-    known = table.filter(pc.is_valid(table[column])).select([*place, column])
+    known = table.select([*place, column]).filter(pc.is_valid(table[column]))
     known = known.append_column("at", rounded(known[column]))
     folded = known.group_by([*place, "at"]).aggregate(
         [(column, name) for name in ("count", "sum", "min", "max")]
@@ -91,8 +91,8 @@ def _counts(
 
 def _one_way(matched: pa.Table) -> pa.Table:
     others = pc.not_equal(matched["sender"], matched["process"])
-    between = matched.filter(pc.and_(others, pc.is_valid(matched["latency"])))
-    between = between.select(["run", "sender", "process", "latency"])
+    between = matched.select(["run", "sender", "process", "latency"])
+    between = between.filter(pc.and_(others, pc.is_valid(matched["latency"])))
     between = between.append_column("early", _marks(pc.less(between["latency"], 0)))
     folded = between.group_by(["run", "sender", "process"]).aggregate(
         [("latency", "min"), ("early", "sum")]

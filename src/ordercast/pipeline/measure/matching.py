@@ -28,6 +28,7 @@ DELIVERY_SCHEMA = pa.schema(
         ("repeats", pa.int64()),
     ]
 )  # fmt: skip
+_OF_SENDS = ["process", "group", "time", "size"]  # what a delivery is told of its send
 _LATE = np.iinfo(np.int64).max  # where a row has no time
 
 Rows = np.ndarray  # places of rows in a table
@@ -43,8 +44,8 @@ def match(rows: pa.Table) -> pa.Table:
     first, times = _firsts(_places(rows, "deliver"), copy, index)
     sends, _ = _firsts(_places(rows, "send"), message, time, index)
     arrivals, _ = _firsts(_places(rows, "receive", "hold"), copy, time)
-    delivery = rows.take(pa.array(first))
-    send = rows.take(_beside(first, sends, message))
+    delivery = rows.drop_columns("kind").take(pa.array(first))
+    send = rows.select(_OF_SENDS).take(_beside(first, sends, message))
     arrived = rows["time"].take(_beside(first, arrivals, copy))
     return _side_by_side(delivery, send, arrived, times - 1)
 

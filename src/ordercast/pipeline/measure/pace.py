@@ -47,8 +47,8 @@ def pace(events: DataFrame) -> DataFrame:
 def with_spans(rows: pa.Table, spans: Spans) -> pa.Table:
     """Those rows that are sends or deliveries with a time, and with the span of their run."""
     moves = pc.is_in(rows["kind"], pa.array(["send", "deliver"]))
-    timed = rows.filter(pc.and_(moves, pc.is_valid(rows["time"])))
-    timed = timed.select(["run", "kind", "time"])
+    timed = rows.select(["run", "kind", "time"])
+    timed = timed.filter(pc.and_(moves, pc.is_valid(rows["time"])))
     runs = timed["run"].combine_chunks().dictionary_encode()
     own = np.array([spans[run] for run in runs.dictionary.to_pylist()], np.int64).reshape(-1, 2)
     ends = own[runs.indices.to_numpy()]

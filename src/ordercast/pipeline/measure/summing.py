@@ -37,7 +37,7 @@ def fold_groups(rows: pa.Table, spans: Spans) -> pa.Table:
         laid_out(moves.select(["run", "at", name]).rename_columns({name: "count"}), metric)
         for name, metric in (("sends", SENT_IN_SLICE), ("deliveries", DELIVERED_IN_SLICE))
     ]
-    named = rows.filter(pc.is_valid(rows["message"]))
+    named = rows.filter(pc.is_valid(rows["message"])) if rows["message"].null_count else rows
     return pa.concat_tables([fold(named, FIGURES_PLACE), *parts])
 
 
