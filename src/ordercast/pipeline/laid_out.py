@@ -24,6 +24,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.judge import WHOLE, Part, parts
 from ordercast.pipeline.kernels.load import RunLoader
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
+from ordercast.pipeline.tasks import MOST_TASKS
 from ordercast.trace.layout import SEGMENT_SUFFIX
 from ordercast.trace.parquet import parquet_tables, single_run
 from ordercast.trace.read import file_table
@@ -32,7 +33,6 @@ from ordercast.trace.segments import segment_run
 SPLIT_FROM = 4 * 1024**3  # bytes of a run from which its parts are judged by several tasks
 CLOCK_SHARES = 2  # parts of the clock of such a run
 TASK_BYTES = 16 * 1024 * 1024  # of small runs, for one task
-MOST_TASKS = 256
 
 
 @dataclass

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.tasks import BATCH_ROWS, numbered, numbers
+from ordercast.pipeline.visible import refuse_invisible
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, places
 from ordercast.trace.mapping.spec import LogMapping
@@ -24,8 +26,6 @@ from ordercast.trace.mapping.survey import Survey
 from ordercast.trace.mapping.table import column_table
 from ordercast.trace.tables import event_table
 
-MOST_TASKS = 256
-_BATCH_ROWS = 100_000
 _SEEN_COLUMNS = "number long, survey string, line long, column string, reason string"
 _SEEN_SCHEMA = pa.schema(
     [
@@ -43,7 +43,7 @@ def read_mapped(
 ) -> DataFrame:
     """All events of `files`, read by Spark's tasks."""
     found = places(files, mapping)
-    tasks = spark.range(0, len(found), 1, min(len(found), MOST_TASKS))
+    tasks = numbered(spark, len(found))
     surveys = _surveys(by_tasks(tasks, partial(_seen, found, mapping), _SEEN_COLUMNS), files)
     added = concluded(files, surveys, mapping, note)
     events = by_tasks(tasks, partial(_events, found, mapping), SPARK_SCHEMA)
@@ -64,9 +64,11 @@ def _surveys(seen: DataFrame, files: Sequence[Path]) -> list[Survey]:
 def _seen(
     found: list[Place], mapping: LogMapping, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for place in _own(found, batches):
-        row: dict[str, object] = {"number": place.number}
+    for number in numbers(batches):
+        place = found[number]
+        row: dict[str, object] = {"number": number}
         try:
+            refuse_invisible([place.file])
             _, survey = map_file(place, mapping.sources[place.source])
             row["survey"] = msgspec.json.encode(survey).decode()
         except TraceError as fault:
@@ -77,13 +79,6 @@ def _seen(
 def _events(
     found: list[Place], mapping: LogMapping, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    for place in _own(found, batches):
+    for place in map(found.__getitem__, numbers(batches)):
         columns, _ = map_file(place, mapping.sources[place.source])
-        yield from column_table(columns).cast(ARROW_SCHEMA).to_batches(max_chunksize=_BATCH_ROWS)
-
-
-def _own(found: list[Place], batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
-    """The files whose numbers a task was given."""
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            yield found[number]
+        yield from column_table(columns).cast(ARROW_SCHEMA).to_batches(max_chunksize=BATCH_ROWS)

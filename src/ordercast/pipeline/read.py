@@ -23,6 +23,8 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.mapped import read_mapped
 from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.tasks import BATCH_ROWS, numbered, numbers
+from ordercast.pipeline.visible import refuse_invisible
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
@@ -30,7 +32,6 @@ from ordercast.trace.mapping.reading import Note, log_note, mapped_table
 from ordercast.trace.parquet import has_plain_columns
 from ordercast.trace.read import read_table, trace_files
 
-MOST_TASKS = 256
 SMALL_BYTES = 1024 * 1024  # starting a Python worker takes longer than reading this much
 
 Parts = list[list[str]]  # files that one task reads together
@@ -61,8 +62,8 @@ def read_traces(
     if mapping is not None:
         return read_mapped(spark, list(files.values()), mapping, note=note)
     parts = _parts(files)
-    tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
-    _refuse_faults(by_tasks(tasks, partial(_faults, parts), _FAULT_COLUMNS), files)
+    faults = by_tasks(numbered(spark, len(parts)), partial(_faults, parts), _FAULT_COLUMNS)
+    _refuse_faults(faults, files)
     return _by_tasks(spark, parts)
 
 
@@ -88,8 +89,7 @@ def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
 
 
 def _by_tasks(spark: SparkSession, parts: Parts) -> DataFrame:
-    tasks = spark.range(0, len(parts), 1, min(len(parts), MOST_TASKS))
-    return by_tasks(tasks, partial(_events, parts), SPARK_SCHEMA)
+    return by_tasks(numbered(spark, len(parts)), partial(_events, parts), SPARK_SCHEMA)
 
 
 def find_files(paths: Sequence[str | Path], mapping: LogMapping | None = None) -> dict[Path, Path]:
@@ -129,21 +129,16 @@ def _refuse_faults(faults: DataFrame, files: Mapping[Path, Path]) -> None:
 
 
 def _faults(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for files in _own(parts, batches):
+    for number in numbers(batches):
         try:
-            read_table(files)
+            refuse_invisible(parts[number])
+            read_table(parts[number])
         except TraceError as fault:
             row = {name: getattr(fault, name) for name in _FAULT_SCHEMA.names}
             yield pa.RecordBatch.from_pylist([row], schema=_FAULT_SCHEMA)
 
 
 def _events(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for files in _own(parts, batches):
-        yield from read_table(files).cast(ARROW_SCHEMA).to_batches(max_chunksize=100_000)
-
-
-def _own(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[list[str]]:
-    """The parts whose numbers a task was given."""
-    for batch in batches:
-        for number in batch.column("id").to_pylist():
-            yield parts[number]
+    for number in numbers(batches):
+        table = read_table(parts[number]).cast(ARROW_SCHEMA)
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)

@@ -31,6 +31,7 @@ from ordercast.pipeline.kernels.promises import restricted
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
 from ordercast.pipeline.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
 from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.tasks import numbered, numbers
 from ordercast.pipeline.verdict_rows import (
     SPARK_VERDICTS,
     fault_batch,
@@ -90,7 +91,7 @@ def verify_table(
     """What `verify_promises` gives, for a small table: it is sent to one task, in one job."""
     own = events.select(["run", *KERNEL_COLUMNS]).sort_by("run").combine_chunks()
     judge = partial(_judge_table, own, quiescent=quiescent, witnesses=witnesses, promises=promises)
-    return by_tasks(spark.range(0, 1, 1, 1), judge, SPARK_VERDICTS)
+    return by_tasks(numbered(spark, 1), judge, SPARK_VERDICTS)
 
 
 def verify_runs(
@@ -109,7 +110,7 @@ def verify_runs(
     """
     work = bins(runs, split_from=split_from, shares=shares)
     judge = partial(_judge_work, work, quiescent=quiescent, witnesses=witnesses, promises=promises)
-    judged = by_tasks(spark.range(0, len(work), 1, len(work)), judge, SPARK_VERDICTS)
+    judged = by_tasks(numbered(spark, len(work)), judge, SPARK_VERDICTS)
     if any(one.part != WHOLE for several in work for one in several):
         judged = merged(judged, witnesses)
     found = judged.toArrow()
@@ -154,16 +155,15 @@ def _judge_work(
     promises: bool,
 ) -> Iterator[pa.RecordBatch]:
     """The same for the runs whose place in `work` a task was given."""
-    for batch in batches:
-        for one in (one for place in batch.column("id").to_pylist() for one in work[place]):
-            name = one.files.run
-            try:
-                refuse_invisible(one.files.files)
-                run = load_run(one.files.files, quiescent=quiescent)
-            except TraceError as fault:
-                yield fault_batch(name, fault)
-                continue
-            yield from _judged(name, run, one.part, quiescent, witnesses, promises)
+    for one in (one for place in numbers(batches) for one in work[place]):
+        name = one.files.run
+        try:
+            refuse_invisible(one.files.files)
+            run = load_run(one.files.files, quiescent=quiescent)
+        except TraceError as fault:
+            yield fault_batch(name, fault)
+            continue
+        yield from _judged(name, run, one.part, quiescent, witnesses, promises)
 
 
 def _judged(

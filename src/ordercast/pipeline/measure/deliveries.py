@@ -20,6 +20,7 @@ from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, mat
 from ordercast.pipeline.measure.pace import Spans
 from ordercast.pipeline.measure.summing import fold_groups
 from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.tasks import BATCH_ROWS
 
 KINDS = ("send", "deliver", "receive", "hold")
 
@@ -72,7 +73,7 @@ def _whole_task(batches: Batches, *, work: Work) -> Iterator[pa.RecordBatch]:
     own = list(batches)
     if own:
         rows = pa.Table.from_batches(own).cast(ROW_SCHEMA)
-        yield from work(rows).to_batches(max_chunksize=100_000)
+        yield from work(rows).to_batches(max_chunksize=BATCH_ROWS)
 
 
 def current_views(events: DataFrame) -> DataFrame:

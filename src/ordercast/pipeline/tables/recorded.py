@@ -18,9 +18,9 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.ship import by_tasks
 from ordercast.pipeline.tables.logs import RECORDED_SCHEMA, Logs, Seen
 from ordercast.pipeline.tables.schema import TABLES
+from ordercast.pipeline.tasks import BATCH_ROWS, numbered
+from ordercast.pipeline.tasks import numbers as given
 
-MOST_TASKS = 256
-_BATCH_ROWS = 100_000
 _SEEN_COLUMNS = "number long, seen string, fault string"
 _SEEN_SCHEMA = pa.schema([("number", pa.int64()), ("seen", pa.string()), ("fault", pa.string())])
 
@@ -34,7 +34,7 @@ def look(spark: SparkSession, logs: Logs, numbers: Sequence[int], *, here: bool)
     """
     if here:
         return [logs.look(number) for number in numbers]
-    found = by_tasks(_tasks(spark, numbers), partial(_look, logs, numbers), _SEEN_COLUMNS)
+    found = by_tasks(numbered(spark, len(numbers)), partial(_look, logs, numbers), _SEEN_COLUMNS)
     rows = sorted(found.collect(), key=lambda row: row["number"])
     for row in rows:
         if row["fault"] is not None:
@@ -52,15 +52,11 @@ def recorded(
         table = pa.concat_tables([RECORDED_SCHEMA.empty_table(), *tables])
         return spark.createDataFrame(table.combine_chunks())
     read = partial(_read, logs, numbers, wanted)
-    return by_tasks(_tasks(spark, numbers), read, TABLES["recorded"].schema)
-
-
-def _tasks(spark: SparkSession, numbers: Sequence[int]) -> DataFrame:
-    return spark.range(0, len(numbers), 1, min(len(numbers), MOST_TASKS))
+    return by_tasks(numbered(spark, len(numbers)), read, TABLES["recorded"].schema)
 
 
 def _look(logs: Logs, numbers: Sequence[int], batches: Batches) -> Iterator[pa.RecordBatch]:
-    for place in _places(batches):
+    for place in given(batches):
         row: dict[str, object] = {"number": place}
         try:
             row["seen"] = msgspec.json.encode(logs.look(numbers[place])).decode()
@@ -73,17 +69,11 @@ def _look(logs: Logs, numbers: Sequence[int], batches: Batches) -> Iterator[pa.R
 def _read(
     logs: Logs, numbers: Sequence[int], wanted: pa.Array, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    for place in _places(batches):
+    for place in given(batches):
         for table in _rows(logs, numbers[place], wanted):
-            yield from table.to_batches(max_chunksize=_BATCH_ROWS)
+            yield from table.to_batches(max_chunksize=BATCH_ROWS)
 
 
 def _rows(logs: Logs, number: int, wanted: pa.Array) -> Iterator[pa.Table]:
     for table in logs.rows(number):
         yield table.filter(pc.is_in(table["run"], wanted))
-
-
-def _places(batches: Batches) -> Iterator[int]:
-    """The places in the list of files that a task was given."""
-    for batch in batches:
-        yield from batch.column("id").to_pylist()
