@@ -20,6 +20,7 @@ from ordercast.pipeline.session import cluster_defaults
 from ordercast.pipeline.ship import is_local, package_zip
 from ordercast.pipeline.trouble import explained
 from ordercast.pipeline.visible import refuse_invisible
+from ordercast.trace.layout import sealed_path
 from spark_servers import SMALL_JAVA, free_port, spark_environ, standalone_cluster
 
 CLUSTER_OWNER = f"""
@@ -228,6 +229,12 @@ def test_a_file_that_a_worker_does_not_see_is_refused_with_the_name_of_the_worke
     assert str(caught.value).startswith(
         f"/not/here/trace.csv: not visible on the Spark worker {socket.gethostname()}"
     )
+
+
+def test_a_segment_that_was_sealed_meanwhile_is_visible(tmp_path: Path) -> None:
+    segment = tmp_path / "p-00001.seg"
+    sealed_path(segment).touch()
+    refuse_invisible([segment])
 
 
 def test_what_we_have_no_sentence_for_is_left_as_it_is() -> None:
