@@ -120,6 +120,12 @@ def test_an_unsent_message_of_no_named_sender_is_proved_by_all_logs() -> None:
     assert no_creation(text.format("")).verdict == "inconclusive"
 
 
+def test_an_unsent_message_belongs_to_the_lowest_group_by_name_that_a_delivery_names() -> None:
+    run = run_of("p: send a h; deliver x h; deliver y k; end\nq: deliver x g; deliver y k")
+    of = {run.name(m): run.groups[g] for m, g in enumerate(run.group_of.tolist())}
+    assert of == {"a": "h", "x": "g", "y": "k"}
+
+
 def test_a_delivery_in_another_group_names_both_groups() -> None:
     [(_, witness)] = no_creation("p: send a g; deliver a h; end").evidence
     assert witness["groups"] == ["g", "h"]

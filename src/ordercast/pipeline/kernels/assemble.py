@@ -160,9 +160,12 @@ def _note_deliveries(
 def _place_unsent(run: Run) -> None:
     """A message without a send record belongs to the lowest group named by a first delivery."""
     unsent = np.flatnonzero(run.sender[run.delivered] == NONE)
-    for m, row in zip(
-        run.delivered[unsent].tolist(), run.delivered_row[unsent].tolist(), strict=True
-    ):
-        group, best = int(run.group[row]), int(run.group_of[m])
-        if best == NONE or run.groups[group] < run.groups[best]:
-            run.group_of[m] = group
+    if not len(unsent):
+        return
+    by_name = np.array(sorted(range(len(run.groups)), key=run.groups.__getitem__), np.int32)
+    place = np.empty(len(by_name), np.int32)  # group -> its place by name
+    place[by_name] = np.arange(len(by_name))
+    lowest = np.full(run.message_count, len(by_name), np.int32)
+    np.minimum.at(lowest, run.delivered[unsent], place[run.group[run.delivered_row[unsent]]])
+    found = np.flatnonzero(lowest < len(by_name))
+    run.group_of[found] = by_name[lowest[found]]
