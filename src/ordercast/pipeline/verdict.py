@@ -130,12 +130,11 @@ def outcome_of(
     verdicts: Iterable[Row], figures: Mapping[str, Measured], expected: Sequence[str]
 ) -> Outcome:
     """What is to be said of all runs; `figures` is what was measured of each."""
-    tables = _tables(verdicts)
     runs = []
-    for run in sorted({run for run, _ in tables}):
-        table = tables[run, None]
-        domains = sorted(domain for name, domain in tables if name == run and domain is not None)
-        own = {d: tables[run, d] for d in domains if not d.everything}
+    for run, tables in sorted(_tables(verdicts).items()):
+        table = tables[None]
+        domains = sorted(domain for domain in tables if domain is not None)
+        own = {d: tables[d] for d in domains if not d.everything}
         runs.append(
             RunOutcome(
                 run=run,
@@ -151,12 +150,16 @@ def outcome_of(
     return Outcome(tuple(runs))
 
 
-def _tables(verdicts: Iterable[Row]) -> dict[tuple[str, Domain | None], Table]:
-    """The verdict tables of each run and of each domain that it declares."""
-    rows: dict[tuple[str, Domain | None], dict[str, Row]] = {}
+def _tables(verdicts: Iterable[Row]) -> dict[str, dict[Domain | None, Table]]:
+    """By run: the verdict table of the whole (None), and that of each domain that it declares."""
+    rows: dict[str, dict[Domain | None, dict[str, Row]]] = {}
     for row in verdicts:
-        rows.setdefault((row["run"], _domain(row)), {})[row["property"]] = row
-    return {key: _table([by_name[name] for name in PROPERTIES]) for key, by_name in rows.items()}
+        own = rows.setdefault(row["run"], {}).setdefault(_domain(row), {})
+        own[row["property"]] = row
+    return {
+        run: {domain: _table([one[name] for name in PROPERTIES]) for domain, one in several.items()}
+        for run, several in rows.items()
+    }
 
 
 def _domain(row: Row) -> Domain | None:

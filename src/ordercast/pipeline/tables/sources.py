@@ -45,7 +45,7 @@ class Sources:
         Raises `TraceError` for the first thing in them that is no trace.
         """
         unknown = unknown_files(self.now, manifest)
-        known = {path: manifest.files[path] for path in self.now if path not in set(unknown)}
+        known = {path: manifest.files[path] for path in self.now.keys() - unknown}
         if isinstance(self._logs, ForeignLogs) and unknown:
             unknown = list(self.now)  # what a mapping adds follows from all files
         found = dict(zip(unknown, self._look(unknown), strict=True))

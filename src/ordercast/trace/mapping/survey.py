@@ -87,8 +87,13 @@ def _check_one_file_each(
 
 def added_events(surveys: Iterable[Survey], mapping: LogMapping) -> list[Event]:
     """The declared groups of every run, and an `end` after each log that is complete."""
-    surveys = list(surveys)
-    runs = sorted({run for survey in surveys for run in survey.runs})
+    logs: dict[str, list[LogEnd]] = {}
+    for survey in surveys:
+        for run in survey.runs:
+            logs.setdefault(run, [])
+        for log in survey.logs:
+            logs.setdefault(log.run, []).append(log)
+    runs = sorted(logs)
     return [
         *(
             Event(None, None, "group", group=group.name, run=run, members=group.members,
@@ -96,17 +101,17 @@ def added_events(surveys: Iterable[Survey], mapping: LogMapping) -> list[Event]:
             for run in runs
             for group in mapping.groups
         ),
-        *(event for run in runs for event in _ends(run, surveys, mapping)),
+        *(event for run in runs for event in _ends(run, logs[run], mapping)),
     ]  # fmt: skip
 
 
-def _ends(run: str, surveys: Iterable[Survey], mapping: LogMapping) -> list[Event]:
+def _ends(run: str, logs: Iterable[LogEnd], mapping: LogMapping) -> list[Event]:
     """A declared member without a row has an empty log, which may be complete too."""
     if mapping.complete is False:
         return []
     last = {name: 0 for group in mapping.groups for name in group.members or ()}
     closed = set()
-    for log in (log for survey in surveys for log in survey.logs if log.run == run):
+    for log in logs:
         last[log.process] = max(last.get(log.process, log.index), log.index)
         if log.closed:
             closed.add(log.process)
