@@ -177,6 +177,9 @@ def test_spans_in_otlp_json(tmp_path: Path) -> None:
     assert "it has resourceMetrics where 'resourceSpans' must be" in metrics.reason
     broken = refusal(tmp_path, OTLP, lines({"resourceSpans": [1]}))
     assert "not laid out as OTLP JSON" in broken.reason
+    for kind in (-1, 6):
+        strange = refusal(tmp_path, OTLP, lines(export({**SPAN, "kind": kind})))
+        assert f"a span of kind {kind}; there are 0 to 5" in strange.reason
 
 
 def test_parquet_with_other_names(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def spans(export: dict[str, Any], file: Path, line: int) -> list[dict[str, Any]]
             for scoped in of_resource.get("scopeSpans", [])
             for span in scoped.get("spans", [])
         ]
-    except (AttributeError, KeyError, TypeError, ValueError) as reason:
+    except (AttributeError, LookupError, TypeError, ValueError) as reason:
         text = "the spans are not laid out as OTLP JSON has them"
         raise TraceError(file, line, "resourceSpans", f"{text}: {reason}") from reason
 
@@ -52,6 +52,8 @@ def _record(
 def _kind(kind: int | str) -> str:
     if isinstance(kind, str):
         return kind.removeprefix("SPAN_KIND_").lower()
+    if not 0 <= kind < len(SPAN_KINDS):
+        raise ValueError(f"a span of kind {kind}; there are 0 to {len(SPAN_KINDS) - 1}")
     return SPAN_KINDS[kind]
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 from ordercast.core.declaration import ORDERS
 from ordercast.errors import MappingError
 from ordercast.trace.mapping.columns import parse_column, parse_field
+from ordercast.trace.mapping.fields import written
 from ordercast.trace.mapping.keys import (
     COLUMN_NAMES,
     FORMATS,
@@ -180,10 +181,9 @@ def _filters(table: Section, key: str, *, keep: bool) -> list[Filter]:
         values = wanted if isinstance(wanted, list) else [wanted]
         if not values or not all(isinstance(value, str | int) for value in values):
             raise filters.wrong(f"{field!r} must be a value or a list of values, not {wanted!r}")
-        words = frozenset(
-            str(value).lower() if isinstance(value, bool) else str(value) for value in values
+        found.append(
+            Filter(parse_field(filters, field, field), frozenset(map(written, values)), keep)
         )
-        found.append(Filter(parse_field(filters, field, field), words, keep))
     return found
 
 
