@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.figures import MOST_NAMED
 from ordercast.pipeline.measure.tallies import tallies
 from ordercast.pipeline.ship import by_tasks
@@ -65,7 +66,7 @@ def groups(events: DataFrame) -> DataFrame:
 
 
 def _by_run(events: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    together = tallies(events).repartition("run")
+    together = tallies(canonical(events)).repartition("run")
     task = partial(_whole_task, work=work, schema=schema)
     return by_tasks(together, task, from_arrow_schema(schema))
 

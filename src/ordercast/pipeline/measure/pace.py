@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.ship import by_tasks
 
 MOST_SLICES = 60  # of one run, with round numbers for their length
@@ -33,8 +34,10 @@ def pace(events: DataFrame) -> DataFrame:
     start: nanoseconds since the first send or delivery of the run that has a time. slice: the
     length of each. sends, deliveries: rows in it. first, last: the ends of the run, as recorded.
     """
-    timed = events.where("kind in ('send', 'deliver') and time is not null").select(
-        "run", "kind", "time"
+    timed = (
+        canonical(events)
+        .where("kind in ('send', 'deliver') and time is not null")
+        .select("run", "kind", "time")
     )
     spans = timed.groupBy("run").agg(sf.min("time").alias("first"), sf.max("time").alias("last"))
     placed = timed.join(sf.broadcast(spans), "run", "inner")

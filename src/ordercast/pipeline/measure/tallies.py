@@ -6,6 +6,7 @@ several rows, so the rows of a trace themselves are a table of tallies, too.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -37,7 +38,7 @@ def tallied(events: pa.Table) -> pa.Table:
     lost = pc.equal(events["kind"], "lost")
     note = pc.if_else(lost, events["note"], pa.scalar(None, pa.string()))
     events = events.set_column(events.column_names.index("note"), "note", note)
-    ones = pa.array([1] * events.num_rows, pa.int64())
+    ones = pa.array(np.ones(events.num_rows, np.int64))
     timed = pc.is_valid(events["time"]).cast(pa.int64())
     time = events["time"]
     names = (*_MANY, *_DECLARED)

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, laid_out
 from ordercast.pipeline.measure.matching import of_kinds
 from ordercast.pipeline.ship import by_tasks
@@ -45,7 +46,7 @@ def traffic(events: DataFrame) -> DataFrame:
     sums = (sf.sum("count"), sf.sum("total"), sf.min("least"), sf.max("most"))
     names = ("count", "total", "least", "most")
     return (
-        folded_traffic(events)
+        folded_traffic(canonical(events))
         .groupBy(*PLACE, "metric", "at")
         .agg(*(one.alias(name) for one, name in zip(sums, names, strict=True)))
     )
