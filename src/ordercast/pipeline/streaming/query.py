@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from ordercast.pipeline.session import settings
-from ordercast.pipeline.ship import is_local
+from ordercast.pipeline.ship import is_local, ship
 from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
@@ -56,6 +56,7 @@ def start_watch(
     spark: SparkSession, folder: Path, checkpoint: Path, options: WatchOptions
 ) -> StreamingQuery:
     """Watch `folder` until the query is stopped; what is found is in `Journal(checkpoint)`."""
+    ship(spark)
     register(spark)
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", KEPT_BATCHES)
     rows = (

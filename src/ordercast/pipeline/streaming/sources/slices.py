@@ -16,6 +16,8 @@ from ordercast.trace.segments import read_segment
 from ordercast.trace.tables import segment_table, table_events
 from ordercast.trace.text import csv_events
 
+PIECE_BYTES = 1024 * 1024  # read at a time where lines are only counted
+
 
 def read_slice(folder: Path, part: Slice) -> list[Event]:
     """The events of the slice, as recorded: notes of crashes are not settled."""
@@ -70,5 +72,9 @@ def _event(file: Path, start: int, number: int, line: bytes, run: str) -> Event:
 
 
 def _lines_before(file: Path, start: int) -> int:
+    count = 0
     with file.open("rb") as lines:
-        return lines.read(start).count(b"\n")
+        while start > 0 and (piece := lines.read(min(start, PIECE_BYTES))):
+            count += piece.count(b"\n")
+            start -= len(piece)
+    return count
