@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -74,6 +76,21 @@ def test_columns_in_files_serve_as_well_as_columns_in_memory() -> None:
         }
         assert found == whole(table), f"seed {seed}"
         assert not table.num_rows or scratch.spilled
+
+
+def test_a_column_in_a_file_leaves_nothing_behind_if_its_process_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    scratch = Scratch(spill_from=8)
+    column = scratch.full(1000, 7, np.int32)
+    gathered = scratch.gather(np.int32)
+    for number in range(10):
+        gathered.add(np.full(5, number))
+    whole_column = gathered.whole()
+    assert scratch.spilled == 2
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert (int(column.sum()), int(whole_column.sum())) == (7000, 225)
 
 
 def test_the_order_of_rows_means_nothing() -> None:

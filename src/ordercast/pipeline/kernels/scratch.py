@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ class Scratch:
         """A column with any values."""
         if length * np.dtype(dtype).itemsize < self._spill_from or not length:
             return np.empty(length, dtype)
-        return np.memmap(self.file(), dtype, mode="w+", shape=(length,))
+        return mapped(self.file(), "w+", dtype, (length,))
 
     def full(self, length: int, value: int, dtype: npt.DTypeLike) -> Column:
         """A column of one value."""
@@ -57,6 +57,19 @@ class Scratch:
             self._folder = tempfile.TemporaryDirectory(prefix="ordercast-")
         self._files += 1
         return Path(self._folder.name) / f"column-{self._files}"
+
+
+def mapped(
+    file: Path, mode: Literal["r+", "w+"], dtype: npt.DTypeLike, shape: tuple[int] | None = None
+) -> Column:
+    """The file as a column; it has no name from then on.
+
+    Spark kills its Python workers, which then cannot tidy up. A file without a name is gone with
+    the process, and before that with the last use of the column.
+    """
+    column = np.memmap(file, dtype, mode=mode, shape=shape)
+    file.unlink()
+    return column
 
 
 class Gathered:
@@ -87,7 +100,7 @@ class Gathered:
     def whole(self) -> Column:
         """All pieces as one column. Nothing may be added then."""
         if self._file is not None:
-            return np.memmap(self._file, self._dtype, mode="r+")
+            return mapped(self._file, "r+", self._dtype)
         if len(self._pieces) == 1:
             return self._pieces.pop()
         column = np.empty(self._bytes // self._dtype.itemsize, self._dtype)
