@@ -22,7 +22,7 @@ def check_views(text: str) -> list[str]:
 
 def check_vsync(text: str) -> Findings:
     run = run_of(text)
-    return views.check_vsync(run, members_of(run), 20)
+    return vsync.check_vsync(run, members_of(run), 20)
 
 
 def test_two_lists_of_one_view_are_shown_where_they_are_recorded() -> None:

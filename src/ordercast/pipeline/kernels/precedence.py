@@ -130,8 +130,8 @@ class _Observer:
              self._bit == CAUSAL, run.number[messages],
             np.searchsorted(kept[order], np.arange(width + 1)), before,
         )  # fmt: skip
-        pairs = zip(messages.tolist(), before.tolist(), strict=True)
-        return [(a, b) for a, b in pairs if b != NONE]
+        missing = before != NONE
+        return list(zip(messages[missing].tolist(), before[missing].tolist(), strict=True))
 
     # Evidence.
 

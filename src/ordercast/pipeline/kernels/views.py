@@ -1,4 +1,4 @@
-"""views, vsync, sending_view: the promises of group membership."""
+"""views, sending_view: what is recorded of views, and in which view messages are delivered."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from ordercast.pipeline.kernels.findings import Evidence, Findings
 from ordercast.pipeline.kernels.membership import Membership
 from ordercast.pipeline.kernels.recorded import NO_VIEW
 from ordercast.pipeline.kernels.run import VIEW, Run, Turn
-from ordercast.pipeline.kernels.vsync import check_vsync
-
-__all__ = ["check_sending_view", "check_views", "check_vsync"]
 
 
 def check_views(run: Run, members: Membership, limit: int) -> Findings:
