@@ -132,6 +132,14 @@ def test_a_segment_sealed_while_a_reader_looks_is_read_in_its_new_form(
     assert len(read_table(tmp_path)) == len(before)
 
 
+def test_a_segment_that_was_found_and_then_sealed_is_read_in_its_new_form(tmp_path: Path) -> None:
+    record(tmp_path)
+    found, before = trace_files(tmp_path), read_events(tmp_path)
+    seal_directory(tmp_path)
+    assert read_events(found) == before
+    assert len(read_table(found)) == len(before)
+
+
 @pytest.mark.parametrize("seal", [False, True])
 def test_a_log_that_lacks_a_segment_in_the_middle_is_refused(tmp_path: Path, seal: bool) -> None:
     record(tmp_path, seal=seal)

@@ -77,6 +77,8 @@ def trace_files(paths: Iterable[Path | str] | Path | str) -> list[Path]:
 
 def _files_at(path: Path) -> list[Path]:
     if not path.exists():
+        if path.suffix == SEGMENT_SUFFIX and sealed_path(path).exists():
+            return [sealed_path(path)]  # sealed since whoever names it has looked
         raise TraceError(path, None, None, "no such file or folder")
     if not path.is_dir():
         if path.suffix not in SUFFIXES:
