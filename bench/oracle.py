@@ -18,7 +18,7 @@ from typing import Any
 
 from ordercast.pipeline import read_traces, verify
 from ordercast.pipeline.kernels.judge import judge_table
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.session import local_session
 from ordercast.trace.oracle import unspecified, verdicts
 from ordercast.trace.oracle.logs import Run
 from ordercast.trace.oracle.membership import interval_at

@@ -27,7 +27,7 @@ from bench.traces import MASKED, TOGETHER, Generated, Shape, generate, review, s
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
 from ordercast.pipeline.laid_out import runs_of_files
 from ordercast.pipeline.read import find_files, read_traces
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.verify import verify_promises, verify_runs
 from ordercast.trace.schema import PROPERTIES
 from ordercast.trace.tables import table_events

@@ -37,7 +37,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests that carry `xdist_group("spark")`."""
-    from ordercast.pipeline.session import local_session  # only tests that use it pay for it
+    from ordercast.pipeline.spark.session import local_session  # only tests that use it pay for it
 
     session = local_session("local[2]", app_name="tests")
     yield session

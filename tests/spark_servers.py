@@ -21,7 +21,7 @@ from threading import Thread
 
 import pyspark
 
-from ordercast.pipeline.java import find_java
+from ordercast.pipeline.spark.java import find_java
 
 START_SECONDS = 120
 STOP_SECONDS = 30

@@ -15,11 +15,11 @@ import pytest
 
 from ordercast.cli.spark import spark_settings
 from ordercast.errors import ConfigError, TraceError
-from ordercast.pipeline.reach import own_address
-from ordercast.pipeline.session import cluster_defaults
-from ordercast.pipeline.ship import is_local, package_zip
-from ordercast.pipeline.trouble import explained
-from ordercast.pipeline.visible import refuse_invisible
+from ordercast.pipeline.spark.reach import own_address
+from ordercast.pipeline.spark.session import cluster_defaults
+from ordercast.pipeline.spark.ship import is_local, package_zip
+from ordercast.pipeline.spark.trouble import explained
+from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.layout import sealed_path
 from spark_servers import SMALL_JAVA, free_port, spark_environ, standalone_cluster
 
@@ -99,9 +99,9 @@ OWN_SESSION = """
 import json, sys
 from pyspark.sql import SparkSession
 from ordercast.pipeline import read_traces, verify
-from ordercast.pipeline.reach import await_executor
-from ordercast.pipeline.ship import package_zip
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.reach import await_executor
+from ordercast.pipeline.spark.ship import package_zip
+from ordercast.pipeline.spark.session import local_session
 
 def lines_of(call, *arguments):
     try:
@@ -257,5 +257,5 @@ def test_the_zip_holds_the_package_and_is_the_same_each_time() -> None:
     first, second = package_zip(), package_zip()
     assert first.read_bytes() == second.read_bytes()
     names = zipfile.ZipFile(first).namelist()
-    assert {"ordercast/__init__.py", "ordercast/pipeline/log4j2.properties"} <= set(names)
+    assert {"ordercast/__init__.py", "ordercast/pipeline/spark/log4j2.properties"} <= set(names)
     assert not [name for name in names if "__pycache__" in name or name.startswith("/")]

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from ordercast.errors import ConfigError
-from ordercast.pipeline.java import find_java, major_version
+from ordercast.pipeline.spark.java import find_java, major_version
 
 FAKE_JAVA = """\
 #!/bin/sh
@@ -201,7 +201,7 @@ def test_a_damaged_wrapper_is_repaired_and_a_whole_one_is_left_alone(tmp_path, j
 
 
 def test_processes_that_make_the_wrapper_at_the_same_time_all_get_a_working_one(tmp_path):
-    find = "from ordercast.pipeline.java import find_java; print(find_java())"
+    find = "from ordercast.pipeline.spark.java import find_java; print(find_java())"
     environ = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
     finders = [
         subprocess.Popen([sys.executable, "-c", find], env=environ, stdout=subprocess.PIPE)
@@ -214,7 +214,7 @@ def test_processes_that_make_the_wrapper_at_the_same_time_all_get_a_working_one(
 
 COUNT_WITH_SPARK = """
 import os, sys
-from ordercast.pipeline.java import find_java
+from ordercast.pipeline.spark.java import find_java
 home = find_java()
 os.environ |= {"JAVA_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
 os.environ["PYSPARK_PYTHON"] = sys.executable

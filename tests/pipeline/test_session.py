@@ -10,11 +10,11 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.pipeline.hush import hushed
-from ordercast.pipeline.session import interrupts_later, local_session, settings
+from ordercast.pipeline.spark.hush import hushed
+from ordercast.pipeline.spark.session import interrupts_later, local_session, settings
 
 START = """
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.session import local_session
 print(local_session("local[1]").range(3).count())
 """
 

@@ -38,7 +38,7 @@ def compare(
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"--out {out}: there is no folder {out.parent}")
         from ordercast.pipeline.compare import compare_paths
-        from ordercast.pipeline.trouble import told_plainly
+        from ordercast.pipeline.spark.trouble import told_plainly
 
         with progress.status("loading Spark") as status, told_plainly():
             comparison = compare_paths(

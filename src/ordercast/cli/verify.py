@@ -93,8 +93,8 @@ def judge(
     check_master(master)
     settings = spark_settings(conf)
     logs = None if mapping is None else read_mapping(mapping)
+    from ordercast.pipeline.spark.trouble import told_plainly
     from ordercast.pipeline.tables.judged import judge_with_tables
-    from ordercast.pipeline.trouble import told_plainly
     from ordercast.pipeline.verdict import judge_paths
 
     judged = judge_paths

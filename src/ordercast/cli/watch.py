@@ -100,7 +100,7 @@ def _start(
 ) -> Watcher | None:
     """None if there was no folder until Ctrl-C."""
     from ordercast.pipeline.expectations import expected_properties
-    from ordercast.pipeline.session import local_session
+    from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.streaming.query import WatchOptions, driver_settings
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
 

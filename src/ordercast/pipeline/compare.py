@@ -18,7 +18,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.figures import GroupFigures
 from ordercast.pipeline.outcome import RunOutcome
 from ordercast.pipeline.read import find_files, read_traces, total_bytes
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.verdict import LARGE_BYTES, Say, judge_events
 
 MOST_RUNS = 64  # side by side; more is a table for a notebook: `measure`

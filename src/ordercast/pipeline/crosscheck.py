@@ -17,8 +17,8 @@ from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
 from ordercast.pipeline.relational import relational
-from ordercast.pipeline.session import local_session
-from ordercast.pipeline.trouble import told_plainly
+from ordercast.pipeline.spark.session import local_session
+from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.trace.mapping import LogMapping
 
 KEPT_BYTES = 256 * 1024 * 1024  # a trace of up to this size is read once and kept in memory

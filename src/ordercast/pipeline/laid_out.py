@@ -24,7 +24,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.kernels.judge import WHOLE, Part, parts
 from ordercast.pipeline.kernels.load import RunLoader
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
-from ordercast.pipeline.tasks import MOST_TASKS
+from ordercast.pipeline.spark.tasks import MOST_TASKS
 from ordercast.trace.layout import SEGMENT_SUFFIX
 from ordercast.trace.parquet import parquet_tables, single_run
 from ordercast.trace.read import file_table

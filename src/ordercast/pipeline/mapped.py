@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
-from ordercast.pipeline.ship import by_tasks
-from ordercast.pipeline.tasks import BATCH_ROWS, numbered, numbers
-from ordercast.pipeline.visible import refuse_invisible
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
+from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, places
 from ordercast.trace.mapping.spec import LogMapping

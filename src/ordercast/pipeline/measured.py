@@ -38,7 +38,7 @@ from ordercast.pipeline.measure.summing import (
 from ordercast.pipeline.measure.tallies import tallied, tallies
 from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, fold_traffic, folded_traffic
 from ordercast.pipeline.outcome import GroupFacts, Latency, RunFacts
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.trace.schema import STATISTICAL_KINDS
 
 Metrics = Mapping[str, Fields]

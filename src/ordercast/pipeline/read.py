@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.mapped import read_mapped
-from ordercast.pipeline.ship import by_tasks
-from ordercast.pipeline.tasks import BATCH_ROWS, numbered, numbers
-from ordercast.pipeline.visible import refuse_invisible
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
+from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files

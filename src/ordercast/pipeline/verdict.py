@@ -29,8 +29,8 @@ from ordercast.pipeline.read import (
     read_traces,
     total_bytes,
 )
-from ordercast.pipeline.session import local_session
-from ordercast.pipeline.trouble import told_plainly
+from ordercast.pipeline.spark.session import local_session
+from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.verify import verify_promises, verify_runs, verify_table
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import log_note

@@ -30,8 +30,9 @@ from ordercast.pipeline.kernels.promises import promises as declared
 from ordercast.pipeline.kernels.promises import restricted
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
 from ordercast.pipeline.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
-from ordercast.pipeline.ship import by_tasks
-from ordercast.pipeline.tasks import numbered, numbers
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import numbered, numbers
+from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.pipeline.verdict_rows import (
     SPARK_VERDICTS,
     fault_batch,
@@ -39,7 +40,6 @@ from ordercast.pipeline.verdict_rows import (
     refuse_faults,
     verdict_batch,
 )
-from ordercast.pipeline.visible import refuse_invisible
 
 Batches = Iterable[pa.RecordBatch]
 

@@ -14,7 +14,7 @@ from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.figures import ClockSkew
 from ordercast.pipeline.measure.deliveries import folded
 from ordercast.pipeline.measure.folding import ONE_WAY
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
 
 _PAIR_SCHEMA = pa.schema(
     [

@@ -19,8 +19,8 @@ from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
 from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
 from ordercast.pipeline.measure.pace import Spans
 from ordercast.pipeline.measure.summing import fold_groups
-from ordercast.pipeline.ship import by_tasks
-from ordercast.pipeline.tasks import BATCH_ROWS
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import BATCH_ROWS
 
 KINDS = ("send", "deliver", "receive", "hold")
 

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.figures import MOST_NAMED
 from ordercast.pipeline.measure.tallies import tallies
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.trace.schema import STATISTICAL_KINDS
 
 _TOLD_LOSS = re.compile(r"(\d{1,18}) records missing", re.ASCII)  # as our recorder notes it

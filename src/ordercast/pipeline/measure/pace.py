@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
 
 MOST_SLICES = 60  # of one run, with round numbers for their length
 _LENGTHS = np.array(sorted(step * 10**power for power in range(18) for step in (1, 2, 5)))

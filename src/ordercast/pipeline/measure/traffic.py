@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, laid_out
 from ordercast.pipeline.measure.matching import of_kinds
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
 
 COUNTED = {  # kind: the metric that counts it
     "receive": "packets_received",

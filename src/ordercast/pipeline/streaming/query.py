@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from ordercast.pipeline.session import settings
-from ordercast.pipeline.ship import is_local, ship
+from ordercast.pipeline.spark.session import settings
+from ordercast.pipeline.spark.ship import is_local, ship
 from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice

@@ -13,12 +13,12 @@ from ordercast.pipeline.expectations import expected_properties
 from ordercast.pipeline.measured import Measured
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.read import find_files, total_bytes
-from ordercast.pipeline.session import local_session
+from ordercast.pipeline.spark.session import local_session
+from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.tables.files import read_runs
 from ordercast.pipeline.tables.manifest import check_folder
 from ordercast.pipeline.tables.schema import TABLES
 from ordercast.pipeline.tables.write import Say, Summary, write_tables
-from ordercast.pipeline.trouble import told_plainly
 from ordercast.pipeline.verdict import LARGE_BYTES, outcome_of
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA
-from ordercast.pipeline.visible import refuse_invisible
+from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, places

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.ship import by_tasks
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered
+from ordercast.pipeline.spark.tasks import numbers as given
 from ordercast.pipeline.tables.logs import RECORDED_SCHEMA, Logs, Seen
 from ordercast.pipeline.tables.schema import TABLES
-from ordercast.pipeline.tasks import BATCH_ROWS, numbered
-from ordercast.pipeline.tasks import numbers as given
 
 _SEEN_COLUMNS = "number long, seen string, fault string"
 _SEEN_SCHEMA = pa.schema([("number", pa.int64()), ("seen", pa.string()), ("fault", pa.string())])

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ordercast.pipeline.hush import hushed
-from ordercast.pipeline.java import find_java
-from ordercast.pipeline.reach import await_executor, await_server, own_address
-from ordercast.pipeline.ship import is_local, ship
+from ordercast.pipeline.spark.hush import hushed
+from ordercast.pipeline.spark.java import find_java
+from ordercast.pipeline.spark.reach import await_executor, await_server, own_address
+from ordercast.pipeline.spark.ship import is_local, ship
 
 SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64

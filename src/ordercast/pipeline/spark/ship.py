@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 
 InTask = Callable[[Iterable[Any]], Iterator[Any]]  # record batches in, record batches out
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 _shipped: WeakSet[Any] = WeakSet()  # sessions that have it
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # the same files make the same zip, whenever it is made
 
