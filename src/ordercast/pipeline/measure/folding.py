@@ -72,7 +72,7 @@ def bars(table: pa.Table, place: Sequence[str], metric: str, column: str) -> pa.
         [(column, name) for name in ("count", "sum", "min", "max")]
     )
     renamed = folded.rename_columns([*place, "at", "count", "total", "least", "most"])
-    return laid_out(renamed, metric)
+    return with_all_columns(renamed, metric)
 
 
 def _counts(
@@ -86,7 +86,7 @@ def _counts(
         wanted = [("amount", "sum"), *([] if time is None else [(time, "min"), (time, "max")])]
         names = ["count", *([] if time is None else ["first", "last"])]
         folded = told.group_by(list(place)).aggregate(wanted)
-        yield laid_out(folded.rename_columns([*place, *names]), metric)
+        yield with_all_columns(folded.rename_columns([*place, *names]), metric)
 
 
 def _one_way(matched: pa.Table) -> pa.Table:
@@ -98,7 +98,7 @@ def _one_way(matched: pa.Table) -> pa.Table:
         [("latency", "min"), ("early", "sum")]
     )
     renamed = folded.rename_columns(["run", "peer", "process", "least", "count"])
-    return laid_out(renamed, ONE_WAY)
+    return with_all_columns(renamed, ONE_WAY)
 
 
 def _marks(marked: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -109,7 +109,7 @@ def _none(table: pa.Table) -> pa.Array:
     return pa.array(np.zeros(table.num_rows, np.int64))
 
 
-def laid_out(folded: pa.Table, metric: str) -> pa.Table:
+def with_all_columns(folded: pa.Table, metric: str) -> pa.Table:
     """With all columns of the schema; those that do not apply are null."""
     size = folded.num_rows
     columns: Sequence[object] = [

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.pipeline.measure.folding import ONE_WAY, fold, laid_out
+from ordercast.pipeline.measure.folding import ONE_WAY, fold, with_all_columns
 from ordercast.pipeline.measure.pace import Spans, slices, with_spans
 
 PERCENTS = (*range(0, 100, 2), 99, 100)
@@ -34,7 +34,7 @@ def fold_groups(rows: pa.Table, spans: Spans) -> pa.Table:
     """What `fold` gives, per run and group; and what was sent and delivered in slices of time."""
     moves = slices(with_spans(rows, spans)).rename_columns({"start": "at"})
     parts = [
-        laid_out(moves.select(["run", "at", name]).rename_columns({name: "count"}), metric)
+        with_all_columns(moves.select(["run", "at", name]).rename_columns({name: "count"}), metric)
         for name, metric in (("sends", SENT_IN_SLICE), ("deliveries", DELIVERED_IN_SLICE))
     ]
     named = rows.filter(pc.is_valid(rows["message"])) if rows["message"].null_count else rows

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, laid_out
+from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, with_all_columns
 from ordercast.pipeline.measure.matching import of_kinds
 from ordercast.pipeline.spark.ship import by_tasks
 
@@ -72,7 +72,7 @@ def fold_traffic(rows: pa.Table, place: Sequence[str] = PLACE) -> pa.Table:
     once = _packets(of_kinds(rows, *COUNTED))
     counted = once.group_by([*place, "kind"]).aggregate([([], "count_all")])
     counted = counted.rename_columns([*place, "kind", "count"])
-    counts = [laid_out(of_kinds(counted, kind), metric) for kind, metric in COUNTED.items()]
+    counts = [with_all_columns(of_kinds(counted, kind), metric) for kind, metric in COUNTED.items()]
     return pa.concat_tables(
         [*counts, bars(of_kinds(once, "receive"), place, PACKET_HEADER, "overhead")]
     )
