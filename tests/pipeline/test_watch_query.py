@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from notation import trace
-from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, Status
+from ordercast.pipeline.streaming.panel import Panel
 from ordercast.pipeline.streaming.query import WatchOptions
 from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher, exit_code
 from ordercast.trace.read import read_events
@@ -155,7 +155,7 @@ def test_a_watch_that_is_killed_goes_on_and_tells_everything_once(tmp_path: Path
     assert len(set(found)) == len(found)
     slow_one = f"r|p/g/{slow}"
     assert [kind for kind, about in found if about == slow_one] == ["overdue", "arrived"]
-    everything = Bench().feed(read_events(folder), now_ms=0)
+    everything = Panel().feed(read_events(folder), now_ms=0)
     assert {about for kind, about in found if kind == "violated"} == {
         notice.about for notice in everything
     }

@@ -1,7 +1,7 @@
 """Judge a system while it runs, with Spark Structured Streaming.
 
 `sources` reads a growing folder in slices that can be read again. `live` is the incremental judge
-and knows no Spark. `bench` gives each promise of a run its judge, `query` makes one streaming query
+and knows no Spark. `panel` gives each promise of a run its judge, `query` makes one streaming query
 of it all, `journal` keeps what was found, and `Watcher` is what a person starts and ends.
 """
 

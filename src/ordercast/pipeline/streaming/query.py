@@ -20,9 +20,9 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from ordercast.pipeline.spark.session import settings
 from ordercast.pipeline.spark.ship import is_local, ship
-from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
+from ordercast.pipeline.streaming.panel import Panel
 from ordercast.pipeline.streaming.sources.spark_source import MOST_ROWS, NAME, register, unpack
 
 KEPT_BATCHES = "10"  # of Spark's own logs and of the states of the judges
@@ -87,7 +87,7 @@ def _judge(
     options: WatchOptions, key: tuple[str], frames: Iterable[pd.DataFrame], state: Any
 ) -> Iterator[pd.DataFrame]:
     memory = bytes(state.get[0]) if state.exists else None
-    bench = Bench(
+    panel = Panel(
         memory,
         expected=options.expected,
         stable_ms=options.stable_ms,
@@ -96,9 +96,9 @@ def _judge(
     )
     packs = [] if state.hasTimedOut else [packed for frame in frames for packed in frame["packed"]]
     rows = [event for packed in packs for event in unpack(packed)]
-    notices = bench.feed(rows, state.getCurrentProcessingTimeMs())
-    state.update((bench.encode(),))
-    status = bench.status(key[0])
+    notices = panel.feed(rows, state.getCurrentProcessingTimeMs())
+    state.update((panel.encode(),))
+    status = panel.status(key[0])
     if not status.idle:  # a run that is over must not be looked at every second
         state.setTimeoutDuration(options.tick_ms)
     columns = {"notices": msgspec.json.encode(notices), "status": msgspec.json.encode(status)}

@@ -1,4 +1,4 @@
-"""The judges of one run: one per promise, each on the rows that the promise is about.
+"""The panel of judges of one run: one per promise, each on the rows that the promise is about.
 
 What a trace declares for some groups (order, protocol and scope: a domain) holds among those groups
 and is judged on their rows alone, as `ordercast verify` does. With expectations of the user there
@@ -25,7 +25,7 @@ STATE_VERSION = b"\x01"
 MOST_FINAL_ROWS = 10_000  # crashes, ends and losses remembered for judges that begin later
 
 
-class BenchState(msgspec.Struct):
+class PanelState(msgspec.Struct):
     """Everything that is remembered of a run."""
 
     judges: dict[str, RunState] = {}  # by what they judge: order|protocol|scope
@@ -38,7 +38,7 @@ class BenchState(msgspec.Struct):
     seen_ms: int = 0  # ... and the true time of the batch before
 
 
-class Bench:
+class Panel:
     """Judges one run, batch by batch."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Bench:
         While batches have `backlog_rows` rows, the reader is behind, and time stands still: what
         was not read yet is not overdue.
         """
-        self.state = BenchState(expected=expected) if memory is None else _decode(memory)
+        self.state = PanelState(expected=expected) if memory is None else _decode(memory)
         if self.state.expected != expected:
             had = ", ".join(self.state.expected) or "what the trace declares"
             reason = f"it was begun to judge {had}; to judge something else start a new one"
@@ -191,8 +191,8 @@ def _base_names(names: Iterable[str]) -> set[str]:
     return {part for base in bases for part in HYBRIDS.get(base, (base,))}
 
 
-def _decode(memory: bytes) -> BenchState:
+def _decode(memory: bytes) -> PanelState:
     if memory[:1] != STATE_VERSION:
         reason = "its state is of another version; start with a new --checkpoint"
         raise TraceError("the checkpoint", None, None, reason)
-    return msgspec.msgpack.decode(memory[1:], type=BenchState)
+    return msgspec.msgpack.decode(memory[1:], type=PanelState)

@@ -8,9 +8,9 @@ import pytest
 
 from notation import trace
 from ordercast.errors import TraceError
-from ordercast.pipeline.streaming.bench import Bench
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Notice
+from ordercast.pipeline.streaming.panel import Panel
 from ordercast.trace.schema import Event
 
 CROSSED = """
@@ -28,65 +28,65 @@ def properties(notices: list[Notice]) -> set[str]:
 
 
 def test_a_promise_is_judged_among_its_own_groups() -> None:
-    apart = Bench()
+    apart = Panel()
     rows = [declared("g", "fifo"), declared("h", "causal"), *trace(CROSSED)]
     assert properties(apart.feed(rows, 0)) == set()
-    together = Bench()
+    together = Panel()
     rows = [declared("g", "fifo"), declared("h", "fifo"), *trace(CROSSED)]
     assert properties(together.feed(rows, 0)) == {"fifo.global"}
 
 
 def test_only_what_is_expected_is_told() -> None:
-    nothing = Bench()
+    nothing = Panel()
     assert properties(nothing.feed(trace(CROSSED), 0)) == set()
-    asked = Bench(expected=("hybrid.kindberg", "fifo.global.uniform"))
+    asked = Panel(expected=("hybrid.kindberg", "fifo.global.uniform"))
     assert properties(asked.feed(trace(CROSSED), 0)) == {"causal.global", "fifo.global"}
     assert set(asked.status("").violated) == {"hybrid.kindberg", "fifo.global.uniform"}
 
 
 def test_a_judge_that_begins_late_knows_who_crashed() -> None:
-    bench = Bench()
-    bench.feed([declared("g", "fifo"), *trace("p: send a g"), Event("q", 9, "crash")], 0)
-    bench.feed([declared("h", "fifo", "group")], 0)
+    panel = Panel()
+    panel.feed([declared("g", "fifo"), *trace("p: send a g"), Event("q", 9, "crash")], 0)
+    panel.feed([declared("h", "fifo", "group")], 0)
     assert all(
-        state.processes[state.process_numbers["q"]].crashed for state in bench.state.judges.values()
+        state.processes[state.process_numbers["q"]].crashed for state in panel.state.judges.values()
     )
 
 
 def test_an_order_declared_after_its_rows_is_said_not_to_be_judged() -> None:
-    bench = Bench()
-    bench.feed(trace("p: send a g; send b g"), 0)
-    notices = bench.feed([declared("g", "fifo"), *trace("q: deliver b g; deliver a g")], 0)
+    panel = Panel()
+    panel.feed(trace("p: send a g; send b g"), 0)
+    notices = panel.feed([declared("g", "fifo"), *trace("q: deliver b g; deliver a g")], 0)
     assert properties(notices) == set()
-    assert any("declared after" in doubt for doubt in bench.status("").doubts)
+    assert any("declared after" in doubt for doubt in panel.status("").doubts)
 
 
 def test_the_memory_of_a_bench_is_its_bytes() -> None:
-    whole, parts = Bench(), Bench()
+    whole, parts = Panel(), Panel()
     rows = [declared("g", "fifo"), *trace("p: send a g; send b g\nq: deliver b g; deliver a g")]
     said = whole.feed(rows, 0)
     again: list[Notice] = []
     for row in rows:
         again += parts.feed([row], 0)
-        parts = Bench(parts.encode())
+        parts = Panel(parts.encode())
     assert {notice.about for notice in again} == {notice.about for notice in said} != set()
     assert parts.status("r") == whole.status("r")
 
 
 def test_a_checkpoint_is_not_used_to_judge_something_else() -> None:
-    memory = Bench(expected=("fifo.group",)).encode()
+    memory = Panel(expected=("fifo.group",)).encode()
     with pytest.raises(TraceError, match=r"begun to judge fifo\.group"):
-        Bench(memory, expected=("total.group",))
+        Panel(memory, expected=("total.group",))
     with pytest.raises(TraceError, match="another version"):
-        Bench(b"\x00" + memory[1:])
+        Panel(b"\x00" + memory[1:])
 
 
 def test_time_stands_still_while_a_backlog_is_read() -> None:
-    bench = Bench(expected=("fifo.group",), stable_ms=1_000, backlog_rows=3)
-    bench.feed(trace("group g: p,q\np: send a g; deliver a g; send b g; deliver b g"), 1)
-    assert bench.feed(trace("r: send c g; send d g; send e g"), 60_001) == []
-    assert bench.feed([], 61_000) == []
-    late = bench.feed([], 61_001)
+    panel = Panel(expected=("fifo.group",), stable_ms=1_000, backlog_rows=3)
+    panel.feed(trace("group g: p,q\np: send a g; deliver a g; send b g; deliver b g"), 1)
+    assert panel.feed(trace("r: send c g; send d g; send e g"), 60_001) == []
+    assert panel.feed([], 61_000) == []
+    late = panel.feed([], 61_001)
     assert {notice.about for notice in late} >= {"q|a", "q|b"}
 
 
