@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ordercast.exploration.process import CLOSED, Entry
 from ordercast.exploration.scenario import Scenario, message_name
 from ordercast.exploration.space import Outcome
-from ordercast.trace.oracle.judge import GENERAL, HYBRIDS, ORDERS
+from ordercast.trace.oracle.judge import GENERAL, ORDERS
 from ordercast.trace.oracle.logs import Run
-from ordercast.trace.schema import Event, Violation
+from ordercast.trace.schema import HYBRIDS, Event, Violation
 
 LIVE = ("validity", "agreement", "agreement.uniform")  # need somebody to answer
 

@@ -28,6 +28,11 @@ ORDER_PROPERTIES = (
     "total.group", "total.global", "total.pairwise", "total.gapless",
     "hybrid.total_fifo", "hybrid.total_causal", "hybrid.kindberg",
 )  # fmt: skip
+HYBRIDS = {  # each holds where both of these hold
+    "hybrid.total_fifo": ("total.group", "fifo.group"),
+    "hybrid.total_causal": ("total.global", "causal.global"),
+    "hybrid.kindberg": ("total.group", "causal.global"),
+}
 PROPERTIES = (
     "wellformed", "no_duplication", "no_creation", "membership", "validity",
     "agreement", "agreement.uniform",

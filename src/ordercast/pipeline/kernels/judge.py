@@ -25,16 +25,10 @@ from ordercast.pipeline.kernels.membership import Membership, joiners
 from ordercast.pipeline.kernels.run import NONE, Run
 from ordercast.pipeline.kernels.total import check_total
 from ordercast.pipeline.kernels.vsync import check_vsync
-from ordercast.trace.schema import PROPERTIES, Verdict
+from ordercast.trace.schema import HYBRIDS, PROPERTIES, Verdict
 
 DEFAULT_WITNESSES = 20  # kept per property and run; all violations are counted
 CLOCK_BYTES = 1 << 30  # a clock that needs more is kept a share at a time
-
-HYBRIDS = {
-    "hybrid.total_fifo": ("total.group", "fifo.group"),
-    "hybrid.total_causal": ("total.global", "causal.global"),
-    "hybrid.kindberg": ("total.group", "causal.global"),
-}
 
 
 class Part(NamedTuple):

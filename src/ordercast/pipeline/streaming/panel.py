@@ -15,10 +15,9 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.expectations import ALWAYS, promised
 from ordercast.pipeline.streaming.journal import RunStatus
 from ordercast.pipeline.streaming.live import Limits, LiveJudge, Notice
-from ordercast.pipeline.streaming.live.ledger import HYBRIDS
 from ordercast.pipeline.streaming.live.notices import EXCUSED, VIOLATED, WITHDRAWN
 from ordercast.pipeline.streaming.live.state import ORDERS, RunState
-from ordercast.trace.schema import Event
+from ordercast.trace.schema import HYBRIDS, Event
 
 REST = ""  # the judge of everything for which no order is declared
 STATE_VERSION = b"\x01"

@@ -18,8 +18,8 @@ from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.tables.files import read_runs
 from ordercast.pipeline.tables.manifest import check_folder
 from ordercast.pipeline.tables.schema import TABLES
-from ordercast.pipeline.tables.write import Say, Summary, write_tables
-from ordercast.pipeline.verdict import LARGE_BYTES, outcome_of
+from ordercast.pipeline.tables.write import Summary, write_tables
+from ordercast.pipeline.verdict import LARGE_BYTES, Say, outcome_of
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note
 

@@ -9,7 +9,7 @@ manifest is written last: a run that was interrupted is not in it, and is done a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,13 +38,12 @@ from ordercast.pipeline.tables.manifest import JudgedRun, load_manifest, save_ma
 from ordercast.pipeline.tables.plan import plan_runs
 from ordercast.pipeline.tables.schema import SCHEMA_VERSION, TABLES
 from ordercast.pipeline.tables.sources import Sources
+from ordercast.pipeline.verdict import Say
 from ordercast.pipeline.verify import verify_runs
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note
 
 RUNS_EACH = 2000  # runs that are written together: what an interruption can cost
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ordercast.trace.oracle import integrity, orders, views
 from ordercast.trace.oracle.logs import Run
-from ordercast.trace.schema import PROPERTIES, Event, Judgement
+from ordercast.trace.schema import HYBRIDS, PROPERTIES, Event, Judgement
 
 GENERAL: dict[str, Callable[[Run], Judgement]] = {
     "wellformed": integrity.wellformed,
@@ -29,11 +29,6 @@ ORDERS: dict[str, Callable[..., Judgement]] = {
     "total.global": orders.total_global,
     "total.pairwise": orders.total_pairwise,
     "total.gapless": orders.total_gapless,
-}
-HYBRIDS = {
-    "hybrid.total_fifo": ("total.group", "fifo.group"),
-    "hybrid.total_causal": ("total.global", "causal.global"),
-    "hybrid.kindberg": ("total.group", "causal.global"),
 }
 NEEDS = {  # a property is n/a in a run in which one of these kinds does not occur
     "no_duplication": {"deliver"}, "no_creation": {"deliver"}, "membership": {"deliver"},

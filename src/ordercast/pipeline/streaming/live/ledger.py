@@ -14,13 +14,9 @@ from ordercast.pipeline.streaming.live.notices import (
     Notice,
 )
 from ordercast.pipeline.streaming.live.state import Limits, RunState
+from ordercast.trace.schema import HYBRIDS
 
 ORDERS = ("fifo.", "causal.", "total.")  # plain and `.uniform` forms differ for these
-HYBRIDS = {
-    "hybrid.total_fifo": ("total.group", "fifo.group"),
-    "hybrid.total_causal": ("total.global", "causal.global"),
-    "hybrid.kindberg": ("total.group", "causal.global"),
-}
 
 
 def tell(
