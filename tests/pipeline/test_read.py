@@ -9,10 +9,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.read import SMALL_BYTES, read_traces
+from ordercast.pipeline.read import SMALL_BYTES, find_files, read_checked, read_traces
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import COLUMNS, Event
 from ordercast.trace.write import write_csv, write_jsonl, write_parquet
@@ -152,3 +152,30 @@ def test_a_file_given_twice_is_read_once_and_named_as_the_caller_named_it(
 def test_no_path_at_all_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no path given"):
         read_traces(spark, [])
+
+
+def test_a_checked_recording_is_read_file_by_file_and_its_crash_notes_are_settled(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs = [
+        Recorder(tmp_path, run="live", process=name, seal=name != "p#1")
+        for name in ("p#1", "q#1", "r#1")
+    ]
+    logs[0].send("g", 1, 3, 300, 1_000)
+    logs[0].flush()  # and then it is killed
+    for log in logs[1:]:
+        log.deliver("g", "p#1", 1, 3, -1, 0, 2_000)
+        log.crash_of("p#1")
+    logs[1].crash_of("r#1")  # which ends all the same
+    logs[1].crash_of("silent#1")
+    for log in logs[1:]:
+        log.end()
+        log.close()
+    found = read_checked(spark, find_files([tmp_path]))
+    assert rows_of(found) == rows_of(read_traces(spark, [tmp_path]))
+    crashes = found.where("kind = 'crash'").select("process", "index").collect()
+    assert sorted(map(tuple, crashes)) == [("p#1", 4), ("silent#1", 1)]
+
+
+def rows_of(events: DataFrame) -> list[str]:
+    return sorted(map(str, events.collect()))

@@ -26,8 +26,8 @@ from ordercast.pipeline.kernels.load import RunLoader
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
 from ordercast.pipeline.spark.tasks import MOST_TASKS
 from ordercast.trace.layout import SEGMENT_SUFFIX
-from ordercast.trace.parquet import parquet_tables, single_run
-from ordercast.trace.read import file_table
+from ordercast.trace.parquet import single_run
+from ordercast.trace.read import file_tables
 from ordercast.trace.segments import segment_run
 
 SPLIT_FROM = 4 * 1024**3  # bytes of a run from which its parts are judged by several tasks
@@ -111,7 +111,4 @@ def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def _tables(files: Sequence[str]) -> Iterator[pa.Table]:
     for file in map(Path, files):
-        if file.suffix == ".parquet":
-            yield from parquet_tables(file, KERNEL_COLUMNS)
-        else:
-            yield file_table(file).select(list(KERNEL_COLUMNS))
+        yield from file_tables(file, KERNEL_COLUMNS)

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError
 from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.mapped import read_mapped
+from ordercast.pipeline.settled import has_notes, noted_crashes, outline, without_notes
 from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
 from ordercast.pipeline.spark.visible import refuse_invisible
@@ -30,7 +31,7 @@ from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
 from ordercast.trace.mapping.reading import Note, log_note, mapped_table
 from ordercast.trace.parquet import has_plain_columns
-from ordercast.trace.read import read_table, trace_files
+from ordercast.trace.read import file_tables, read_table, trace_files
 
 SMALL_BYTES = 1024 * 1024  # starting a Python worker takes longer than reading this much
 
@@ -76,16 +77,31 @@ def read_here(
 
 
 def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
-    """The events of files that are known to be traces: Spark reads itself what it can."""
+    """The events of files that are known to be traces: Spark reads itself what it can.
+
+    A task reads one file, so that a recording of any size is shared among tasks. What they write
+    about each other, crash notes, is settled before: that takes a job.
+    """
     own: list[Path] = []
     others: list[Path] = []
     for file in files:
         plain = file.suffix == ".parquet" and segment_number(file) is None
         (own if plain and has_plain_columns(file) else others).append(file)
-    found = [_by_tasks(spark, _parts(others))] if others else []
+    found = [_settled_files(spark, others)] if others else []
     if own:
         found.append(spark.read.schema(SPARK_SCHEMA).parquet(*map(str, own)))
     return reduce(DataFrame.unionByName, found)
+
+
+def _settled_files(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    pieces = numbered(spark, len(files))
+    events = by_tasks(pieces, partial(_raw_events, files), SPARK_SCHEMA)
+    outlines = by_tasks(pieces, partial(_outlines, files), SPARK_SCHEMA).toArrow()
+    if not has_notes(outlines):
+        return events
+    crashes = noted_crashes(spark.createDataFrame(outlines)).toArrow()
+    own = without_notes(events)
+    return own.unionByName(spark.createDataFrame(crashes)) if crashes.num_rows else own
 
 
 def _by_tasks(spark: SparkSession, parts: Parts) -> DataFrame:
@@ -142,3 +158,22 @@ def _events(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     for number in numbers(batches):
         table = read_table(parts[number]).cast(ARROW_SCHEMA)
         yield from table.to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _raw_events(
+    files: Sequence[Path], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of each file by itself: crashes that others noted stay notes."""
+    for table in _raw_tables(files, batches):
+        yield from table.to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _outlines(files: Sequence[Path], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for table in _raw_tables(files, batches):
+        yield from outline(table).to_batches()
+
+
+def _raw_tables(files: Sequence[Path], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    for number in numbers(batches):
+        for table in file_tables(files[number]):
+            yield table.cast(ARROW_SCHEMA)
