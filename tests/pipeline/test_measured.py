@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from notation import trace
 from ordercast.pipeline.columns import ARROW_SCHEMA
 from ordercast.pipeline.figures import ClockSkew, LossyLog
+from ordercast.pipeline.measure.deliveries import folded_by_group
+from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.measured import Measured, measured
 from ordercast.trace.schema import Event
 from ordercast.trace.tables import event_table
@@ -107,3 +111,22 @@ def test_figures_can_be_written_as_json(runs: dict[str, Measured]) -> None:
     told = json.loads(json.dumps(runs["ill"].figures.as_json()))
     assert told["health"]["skews"][0]["sureness"] == "proven"
     assert told["groups"][0]["latency"]["percentiles"][0] == [0, -1_000]
+
+
+def test_a_long_trace_is_measured_in_more_partitions_than_usual(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = spark.createDataFrame(event_table(trace(ILL)).cast(ARROW_SCHEMA))
+    wanted = measured(events)
+    usual = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    folds: list[DataFrame] = []
+
+    def fold(*arguments: Any) -> DataFrame:
+        folds.append(folded_by_group(*arguments))
+        return folds[-1]
+
+    monkeypatch.setattr("ordercast.pipeline.measured.folded_by_group", fold)
+    monkeypatch.setattr(sys.modules[together.__module__], "ROWS_EACH", 1)
+    assert measured(events) == wanted
+    moves = events.where("kind in ('send', 'deliver')").count()
+    assert folds[0].rdd.getNumPartitions() == moves > usual

@@ -58,12 +58,14 @@ class Measured:
 def measured(events: DataFrame) -> dict[str, Measured]:
     """All that is measured, by run, for events with the columns of the schema.
 
-    They are scanned twice: for what is in them, and then message by message.
+    They are scanned twice: for what is in them, and then message by message, in as many
+    partitions as they need.
     """
     counted = tallies(events).toArrow()
-    rows = folded_by_group(events, _spans(counted))
+    rows = folded_by_group(events, _spans(counted), _rows_of(counted, KINDS))
     if _watched(counted):
-        rows = rows.unionByName(folded_traffic(events, FIGURES_PLACE))
+        count = _rows_of(counted, COUNTED)
+        rows = rows.unionByName(folded_traffic(events, FIGURES_PLACE, count))
     together = rows.repartition("run")
     summed = by_tasks(together, _sum_up_task, from_arrow_schema(SUMMED_SCHEMA))
     return _told(counted, summed.toArrow())
@@ -83,6 +85,10 @@ def _sum_up_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     own = list(batches)
     if own:
         yield from sum_up(pa.Table.from_batches(own)).to_batches()
+
+
+def _rows_of(tallies: pa.Table, kinds: Iterable[str]) -> int:
+    return pc.sum(of_kinds(tallies, *kinds)["count"]).as_py() or 0
 
 
 def _watched(tallies: pa.Table) -> bool:

@@ -1,7 +1,8 @@
 """The stages that bring the rows of a message together: matched deliveries, and what is folded.
 
 Spark sends all rows of a message to one task, which matches and folds them as Arrow tables. So a
-run of any size is shared among tasks, and a small one costs a single shuffle.
+run of any size is shared among tasks, and a small one costs a single shuffle. A task holds its rows
+in memory: whoever knows how many there are says so (`together.ROWS_EACH`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
 from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
 from ordercast.pipeline.measure.pace import Spans
 from ordercast.pipeline.measure.summing import fold_groups
+from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS
 
@@ -41,6 +43,9 @@ def deliveries(events: DataFrame) -> DataFrame:
     overhead      header bytes, as the delivery says
     has_send      whether there is a send
     repeats       deliveries of the same message by the same process after the first
+
+    A task holds the rows of a partition in memory. Events are not counted for that: there are
+    as many partitions as the session has for shuffles (`spark.sql.shuffle.partitions`).
     """
     events = canonical(events)
     placed = in_views(events, current_views(events))
@@ -52,10 +57,13 @@ def folded(events: DataFrame) -> DataFrame:
     return _by_message(events.where(_of_messages()), fold, FOLDED_SCHEMA)
 
 
-def folded_by_group(events: DataFrame, spans: Spans) -> DataFrame:
-    """The same by run and group, and what was sent and delivered in slices of time."""
+def folded_by_group(events: DataFrame, spans: Spans, count: int) -> DataFrame:
+    """The same by run and group, and what was sent and delivered in slices of time.
+
+    `count` is how many rows of `KINDS` there are.
+    """
     moves = events.where(_of_messages() | sf.col("kind").isin("send", "deliver"))
-    return _by_message(moves, partial(fold_groups, spans=spans), FOLDED_SCHEMA)
+    return _by_message(moves, partial(fold_groups, spans=spans), FOLDED_SCHEMA, count)
 
 
 def _of_messages() -> Column:
@@ -63,9 +71,9 @@ def _of_messages() -> Column:
     return sf.col("kind").isin(*KINDS) & sf.col("message").isNotNull()
 
 
-def _by_message(events: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    together = events.select(*ROW_SCHEMA.names).repartition("run", "message")
-    return by_tasks(together, partial(_whole_task, work=work), from_arrow_schema(schema))
+def _by_message(events: DataFrame, work: Work, schema: pa.Schema, count: int = 0) -> DataFrame:
+    rows = together(events.select(*ROW_SCHEMA.names), "run", "message", count=count)
+    return by_tasks(rows, partial(_whole_task, work=work), from_arrow_schema(schema))
 
 
 def _whole_task(batches: Batches, *, work: Work) -> Iterator[pa.RecordBatch]:

@@ -43,6 +43,8 @@ def measure(events: DataFrame, *, per: Sequence[str] = tuple(LEVELS)) -> DataFra
     count         how many things were counted or measured
     value         the count itself, the mean, or the rate
     min, p50, p90, p99, max, percentiles   only where values are spread; the latter at `PERCENTS`
+
+    For the memory of tasks see `deliveries`.
     """
     unknown = [level for level in per if level not in LEVELS]
     if unknown:

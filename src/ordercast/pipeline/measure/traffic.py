@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from ordercast.pipeline.columns import canonical
 from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, PLACE, bars, with_all_columns
 from ordercast.pipeline.measure.matching import of_kinds
+from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.spark.ship import by_tasks
 
 COUNTED = {  # kind: the metric that counts it
@@ -41,7 +42,8 @@ def traffic(events: DataFrame) -> DataFrame:
     """One row per run, group, process, view and metric: how many. Rows that hold are no traffic.
 
     The header bytes of packets received are a histogram: one row for each size `at`, with the
-    `total`, `least` and `most` of the sizes that it stands for.
+    `total`, `least` and `most` of the sizes that it stands for. For the memory of tasks see
+    `deliveries`.
     """
     sums = (sf.sum("count"), sf.sum("total"), sf.min("least"), sf.max("most"))
     names = ("count", "total", "least", "most")
@@ -52,11 +54,15 @@ def traffic(events: DataFrame) -> DataFrame:
     )
 
 
-def folded_traffic(events: DataFrame, place: Sequence[str] = PLACE) -> DataFrame:
-    """The same with the columns of other folded rows: several for each place and metric."""
+def folded_traffic(events: DataFrame, place: Sequence[str] = PLACE, count: int = 0) -> DataFrame:
+    """The same with the columns of other folded rows: several for each place and metric.
+
+    `count` is how many rows of the kinds `COUNTED` there are, 0 if that is not known.
+    """
     rows = events.where(sf.col("kind").isin(*COUNTED)).select(*_COLUMNS)
     task = partial(_whole_task, place=place)
-    return by_tasks(rows.repartition(*_PACKET), task, from_arrow_schema(FOLDED_SCHEMA))
+    packets = together(rows, *_PACKET, count=count)
+    return by_tasks(packets, task, from_arrow_schema(FOLDED_SCHEMA))
 
 
 def _whole_task(
