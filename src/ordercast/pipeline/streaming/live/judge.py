@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
-from ordercast.errors import TraceError
 from ordercast.pipeline.streaming.live import intake, memory, progress
 from ordercast.pipeline.streaming.live.ledger import is_violated
 from ordercast.pipeline.streaming.live.notices import Notice
 from ordercast.pipeline.streaming.live.state import Limits, RunState
 from ordercast.trace.schema import Event
-
-STATE_VERSION = b"\x01"
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(RunState)
 
 
 class LiveJudge:
@@ -28,18 +21,6 @@ class LiveJudge:
         self.stable_ms = stable_ms
         self.limits = limits or Limits()
 
-    @classmethod
-    def decode(
-        cls, data: bytes, *, stable_ms: int = 5_000, limits: Limits | None = None
-    ) -> LiveJudge:
-        """The judge whose `encode` gave these bytes."""
-        if data[:1] != STATE_VERSION:
-            raise TraceError("the checkpoint", None, None, "its state is of another version")
-        return cls(_decoder.decode(data[1:]), stable_ms=stable_ms, limits=limits)
-
-    def encode(self) -> bytes:
-        return STATE_VERSION + _encoder.encode(self.state)
-
     def feed(self, rows: Iterable[Event], now_ms: int) -> list[Notice]:
         """Judge these rows at this time; returns what is new. Rows may also be none at all."""
         run = self.state
@@ -48,13 +29,6 @@ class LiveJudge:
         progress.go_on(run, self.limits, run.now_ms - self.stable_ms)
         memory.tidy(run, self.limits, self.stable_ms)
         notices, run.notices = run.notices, []
-        return notices
-
-    def settle(self) -> list[Notice]:
-        """Nothing more will come: judge what still waits for a send."""
-        progress.go_on(self.state, self.limits, self.state.now_ms)
-        memory.settle(self.state, self.limits)
-        notices, self.state.notices = self.state.notices, []
         return notices
 
     def violated(self, name: str) -> bool:

@@ -92,12 +92,6 @@ def _tell_never_delivered(run: RunState, limits: Limits, m: Message) -> None:
                 _say(run, OVERDUE, q, m, f"The log of {q.name} ended without {m.id}.", "|end")
 
 
-def settle(run: RunState, limits: Limits) -> None:
-    """Nothing more will come: what was passed stays missing."""
-    for m in run.messages.values():
-        pairs.tell_passed(run, limits, m)
-
-
 def debtors(run: RunState, m: Message) -> list[Process]:
     """Who is alive, owes m now and has not delivered it."""
     return [q for q in run.alive() if _owes(run, q, m)]

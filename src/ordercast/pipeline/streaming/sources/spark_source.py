@@ -15,12 +15,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from ordercast.pipeline.streaming.sources.places import (
     Place,
@@ -35,7 +30,6 @@ from ordercast.trace.schema import Event
 NAME = "ordercast_folder"
 MOST_ROWS = 200_000  # per batch, about
 PACK = 5_000  # events per row
-EVERYTHING = 2**40
 _SCHEMA = "run string, packed binary"
 _ARROW_SCHEMA = pa.schema([("run", pa.string()), ("packed", pa.binary())])
 
@@ -62,13 +56,12 @@ class LogPart(InputPartition):
         self.slices = [(one.file, one.start, one.stop, one.whole) for one in slices]
 
 
-class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FolderReader(DataSourceStreamReader):
     """Plans batches in the driver, reads slices in the tasks."""
 
     def __init__(self, folder: Path, most_rows: int) -> None:
         self.folder = folder
         self.most_rows = most_rows
-        self.target: Place | None = None  # where to stop, if only what is there is wanted
 
     def initialOffset(self) -> Place:  # noqa: N802
         return {}
@@ -77,13 +70,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.most_rows)
 
     def latestOffset(self, start: Place, limit: ReadLimit) -> Place:  # noqa: N802
-        if self.target is not None:
-            return self.target
-        most = EVERYTHING if isinstance(limit, ReadAllAvailable) else self.most_rows
-        return advance(self.folder, start, now=time.time(), most_rows=most)
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self.target = advance(self.folder, {}, now=time.time(), most_rows=EVERYTHING)
+        return advance(self.folder, start, now=time.time(), most_rows=self.most_rows)
 
     def partitions(self, start: Place, end: Place) -> Sequence[InputPartition]:
         return [LogPart(slices) for slices in by_log(slices_between(start, end))]
