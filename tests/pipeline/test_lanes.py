@@ -6,12 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.kernels.findings import Findings
+from ordercast.pipeline.kernels.judge import Judged, Part, parts
 from ordercast.pipeline.laid_out import runs_of_files
 from ordercast.pipeline.read import find_files, read_traces
+from ordercast.pipeline.verdict_rows import merged, of_part, verdict_batch
 from ordercast.pipeline.verify import verify_promises, verify_runs
 from ordercast.trace.schema import Event
 from ordercast.trace.write import write_csv, write_parquet
@@ -29,6 +34,13 @@ def findings(verdicts: DataFrame) -> dict[tuple[object, ...], tuple[object, ...]
             row["violations"],
             row["doubts"],
         )
+        for row in verdicts.collect()
+    }
+
+
+def evidence(verdicts: DataFrame) -> dict[tuple[object, ...], tuple[object, ...]]:
+    return {
+        (row["run"], str(row["promise"]), row["property"]): (row["evidence"], row["reasons"])
         for row in verdicts.collect()
     }
 
@@ -57,7 +69,28 @@ def test_both_ways_to_the_kernels_give_the_same_verdicts(
     assert len(shuffled) > 32 * RUNS  # promises too
     assert {row[0] for row in shuffled.values()} == {"ok", "violated", "inconclusive", "n/a"}
     assert findings(verify_runs(spark, runs)) == shuffled
-    assert findings(verify_runs(spark, runs, split_from=0, shares=3)) == shuffled
+    split = verify_runs(spark, runs, split_from=0, shares=3)
+    assert findings(split) == shuffled
+    again = verify_runs(spark, list(reversed(runs)), split_from=0, shares=3)
+    assert evidence(again) == evidence(split)
+
+
+def test_what_parts_found_is_told_in_the_order_of_the_parts(spark: SparkSession) -> None:
+    def said(part: Part) -> pa.RecordBatch:
+        told = [(f"{part.family} {part.share}, {word}", {}) for word in ("first", "second")]
+        judged = Judged("fifo.group", "violated", Findings(2, violations=2, evidence=told))
+        return of_part(verdict_batch("r", None, [judged]), part.place)
+
+    for several in (parts(shares=2), parts(shares=2)[::-1]):
+        rows = spark.createDataFrame(pa.Table.from_batches(map(said, several)))
+        (row,) = merged(rows, witnesses=5).collect()
+        assert [one["sentence"] for one in row["evidence"]] == [
+            "facts 0, first",
+            "facts 0, second",
+            "total 0, first",
+            "total 0, second",
+            "precedence 0, first",
+        ]
 
 
 def test_a_file_of_several_runs_is_not_laid_out(tmp_path: Path) -> None:
@@ -69,9 +102,6 @@ def test_a_file_of_several_runs_is_not_laid_out(tmp_path: Path) -> None:
 def test_rows_that_are_no_trace_are_refused_by_whoever_reads_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = {"process": ["p", "p"], "index": [1, 2], "kind": ["send", "sent"],
              "message": ["a", "b"], "group": ["g", "g"]}  # fmt: skip
     pq.write_table(pa.table(table), tmp_path / "trace.parquet")

@@ -26,6 +26,7 @@ SPARK_VERDICTS = (
     "property string, verdict string, violations long, doubts long, "
     "evidence array<struct<sentence: string, witness: string>>, reasons array<string>"
 )
+SPARK_PARTS = f"{SPARK_VERDICTS}, place int"  # of the part of the work that says so
 _PROMISE = pa.struct(
     [
         ("order", pa.string()),
@@ -85,20 +86,30 @@ def refuse_faults(verdicts: pa.Table) -> None:
         raise TraceError(*min(told, key=lambda one: (one[0], one[1] or 0)))
 
 
-def merged(verdicts: DataFrame, witnesses: int) -> DataFrame:
-    """One row where several parts had a say on one property of one run or domain."""
+def of_part(verdicts: pa.RecordBatch, place: int) -> pa.RecordBatch:
+    """The rows with the place of the part that they come from: columns `SPARK_PARTS`."""
+    places = pa.array([place] * verdicts.num_rows, pa.int32())
+    return verdicts.append_column("place", places)
+
+
+def merged(parts: DataFrame, witnesses: int) -> DataFrame:
+    """One row where several parts had a say on one property of one run or domain.
+
+    What they say stands in the order of their places, whichever task is done first.
+    """
     said = [
-        sf.slice(sf.flatten(sf.collect_list(name)), 1, witnesses).alias(name)
+        sf.slice(sf.flatten(sf.col(f"said.{name}")), 1, witnesses).alias(name)
         for name in ("evidence", "reasons")
     ]
     return (
-        verdicts.groupBy("run", "promise", "property")
+        parts.groupBy("run", "promise", "property")
         .agg(
             sf.min("verdict").alias("verdict"),
             sf.sum("violations").alias("violations"),
             sf.sum("doubts").alias("doubts"),
-            *said,
+            sf.sort_array(sf.collect_list(sf.struct("place", "evidence", "reasons"))).alias("said"),
         )
+        .select("run", "promise", "property", "verdict", "violations", "doubts", *said)
         .withColumn(
             "verdict",
             sf.when(sf.col("verdict") == "n/a", "n/a")

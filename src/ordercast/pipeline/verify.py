@@ -34,9 +34,11 @@ from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.pipeline.spark.tasks import numbered, numbers
 from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.pipeline.verdict_rows import (
+    SPARK_PARTS,
     SPARK_VERDICTS,
     fault_batch,
     merged,
+    of_part,
     refuse_faults,
     verdict_batch,
 )
@@ -110,9 +112,9 @@ def verify_runs(
     """
     work = bins(runs, split_from=split_from, shares=shares)
     judge = partial(_judge_work, work, quiescent=quiescent, witnesses=witnesses, promises=promises)
-    judged = by_tasks(numbered(spark, len(work)), judge, SPARK_VERDICTS)
-    if any(one.part != WHOLE for several in work for one in several):
-        judged = merged(judged, witnesses)
+    judged = by_tasks(numbered(spark, len(work)), judge, SPARK_PARTS)
+    split = any(one.part != WHOLE for several in work for one in several)
+    judged = merged(judged, witnesses) if split else judged.drop("place")
     found = judged.toArrow()
     refuse_faults(found)
     return spark.createDataFrame(found.combine_chunks())
@@ -154,16 +156,17 @@ def _judge_work(
     witnesses: int,
     promises: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """The same for the runs whose place in `work` a task was given."""
+    """The same for the runs whose place in `work` a task was given, and the place of each part."""
     for one in (one for place in numbers(batches) for one in work[place]):
         name = one.files.run
         try:
             refuse_invisible(one.files.files)
             run = load_run(one.files.files, quiescent=quiescent)
         except TraceError as fault:
-            yield fault_batch(name, fault)
+            yield of_part(fault_batch(name, fault), one.part.place)
             continue
-        yield from _judged(name, run, one.part, quiescent, witnesses, promises)
+        for batch in _judged(name, run, one.part, quiescent, witnesses, promises):
+            yield of_part(batch, one.part.place)
 
 
 def _judged(

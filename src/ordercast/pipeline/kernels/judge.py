@@ -8,6 +8,7 @@ can be done by another task. Whatever the parts, their findings together are the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from ordercast.pipeline.kernels import integrity, liveness, precedence, views
-from ordercast.pipeline.kernels.absences import Absences
+from ordercast.pipeline.kernels.absences import Absences, Absent
 from ordercast.pipeline.kernels.causality import Causality, Scan, logs_by_group, scan, whole_logs
 from ordercast.pipeline.kernels.findings import Findings, TwoForms
 from ordercast.pipeline.kernels.gapless import check_gapless
 from ordercast.pipeline.kernels.load import build_run
 from ordercast.pipeline.kernels.membership import Membership, joiners
 from ordercast.pipeline.kernels.run import NONE, Run
-from ordercast.pipeline.kernels.total import check_total
+from ordercast.pipeline.kernels.total import Orders, check_total
 from ordercast.pipeline.kernels.vsync import check_vsync
 from ordercast.trace.schema import HYBRIDS, PROPERTIES, Verdict
 
@@ -31,12 +32,20 @@ DEFAULT_WITNESSES = 20  # kept per property and run; all violations are counted
 CLOCK_BYTES = 1 << 30  # a clock that needs more is kept a share at a time
 
 
+_FAMILIES = ("all", "facts", "total", "precedence")
+
+
 class Part(NamedTuple):
     """A part of the work on one run."""
 
-    family: str  # "all", "facts", "total" or "precedence"
+    family: str  # one of _FAMILIES
     share: int = 0  # of the clock ...
     shares: int = 1  # ... this one of so many
+
+    @property
+    def place(self) -> int:
+        """Among the parts of a run: where what it found is told."""
+        return _FAMILIES.index(self.family) + self.share
 
 
 WHOLE = Part("all")
@@ -113,13 +122,16 @@ class _Judge:
         self._logs = whole_logs(run)
 
     def findings(self) -> dict[str, Findings]:
+        """The total orders are looked at beside the rest: they share nothing but the absences."""
         found: dict[str, Findings] = {}
-        if self._part.family in ("all", "facts"):
-            found |= self._facts()
-        if self._part.family in ("all", "total"):
-            found |= self._total()
-        if self._part.family in ("all", "precedence"):
-            found |= self._precedence()
+        with ThreadPoolExecutor(1) as aside:
+            total = self._total(aside) if self._part.family in ("all", "total") else None
+            if self._part.family in ("all", "facts"):
+                found |= self._facts()
+            if self._part.family in ("all", "precedence"):
+                found |= self._precedence()
+            if total is not None:
+                found |= total.result()
         return found
 
     # What the checks share.
@@ -180,14 +192,16 @@ class _Judge:
             "sending_view": views.check_sending_view(run, members, limit),
         }
 
-    def _total(self) -> dict[str, Findings]:
-        orders = check_total(self._run, self._limit)
+    def _total(self, aside: Executor) -> Future[dict[str, Findings]]:
+        orders = aside.submit(check_total, self._run, self._limit)
+        return aside.submit(self._with_gapless, orders, self._absences.owed)
+
+    def _with_gapless(
+        self, total: Future[Orders], owed: Sequence[Sequence[Absent]]
+    ) -> dict[str, Findings]:
+        orders = total.result()
         gapless = check_gapless(
-            self._run,
-            self._absences.owed,
-            orders.disordered,
-            orders.disordered_uniform,
-            self._limit,
+            self._run, owed, orders.disordered, orders.disordered_uniform, self._limit
         )
         return _both_forms({**orders.findings, "total.gapless": gapless})
 
