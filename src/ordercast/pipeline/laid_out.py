@@ -12,9 +12,11 @@ Anything else is not laid out by run, and goes the other way: see `verify.verify
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from pathlib import Path
 
@@ -26,13 +28,16 @@ from ordercast.pipeline.kernels.load import RunLoader
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
 from ordercast.pipeline.spark.tasks import MOST_TASKS
 from ordercast.trace.layout import SEGMENT_SUFFIX
-from ordercast.trace.parquet import single_run
-from ordercast.trace.read import file_tables
+from ordercast.trace.parquet import parquet_pieces, read_piece, single_run
+from ordercast.trace.read import file_table
 from ordercast.trace.segments import segment_run
 
 SPLIT_FROM = 4 * 1024**3  # bytes of a run from which its parts are judged by several tasks
 CLOCK_SHARES = 2  # parts of the clock of such a run
 TASK_BYTES = 16 * 1024 * 1024  # of small runs, for one task
+READERS = 2  # pieces of files that a task reads at the same time
+
+Reading = Callable[[], pa.Table]
 
 
 @dataclass
@@ -95,20 +100,31 @@ def bins(runs: Sequence[RunFiles], *, split_from: int, shares: int) -> list[list
 def load_run(files: Sequence[str], *, quiescent: bool) -> Run:
     """Read the columns that the kernels need. Raises `TraceError` for rows that are no trace."""
     loader = RunLoader()
-    for table in _read_ahead(_tables(files)):
+    for table in _read_ahead(_readings(files)):
         loader.add(table)
     return loader.finish(quiescent=quiescent)
 
 
-def _read_ahead(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same, the next one being read while one is in use."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, tables, None)
-        while (table := coming.result()) is not None:
-            coming = reader.submit(next, tables, None)
-            yield table
+def _read_ahead(readings: Iterable[Reading]) -> Iterator[pa.Table]:
+    """What they give, in their order, the next ones being read while one is in use."""
+    with ThreadPoolExecutor(READERS) as readers:
+        coming: deque[Future[pa.Table]] = deque()
+        for reading in readings:
+            coming.append(readers.submit(reading))
+            if len(coming) > READERS:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
 
 
-def _tables(files: Sequence[str]) -> Iterator[pa.Table]:
+def _readings(files: Sequence[str]) -> Iterator[Reading]:
     for file in map(Path, files):
-        yield from file_tables(file, KERNEL_COLUMNS)
+        if file.suffix == ".parquet":
+            for piece in parquet_pieces(file):
+                yield partial(read_piece, piece, KERNEL_COLUMNS)
+        else:
+            yield partial(_read_segment, file)
+
+
+def _read_segment(file: Path) -> pa.Table:
+    return file_table(file).select(list(KERNEL_COLUMNS))

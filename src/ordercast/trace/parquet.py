@@ -7,6 +7,8 @@ number of the row, from 1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +35,50 @@ def parquet_table(path: Path) -> Table:
     return joined(list(parquet_tables(path)))
 
 
-def parquet_tables(
-    path: Path, columns: Sequence[str] = COLUMNS, rows_each: int = ROWS_EACH
-) -> Iterator[Table]:
-    """The same, so many rows at a time and only these columns (with all that every row needs)."""
+@dataclass(frozen=True)
+class Piece:
+    """Some of the row groups of a file."""
+
+    path: Path
+    row_groups: tuple[int, ...]
+    before: int  # rows of the file that come earlier
+
+
+def parquet_pieces(path: Path, rows_each: int = ROWS_EACH) -> list[Piece]:
+    """The file in pieces of about so many rows: they can be read at the same time."""
+    with _readable(path), pq.ParquetFile(path) as file:
+        sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    if not sizes:
+        return [Piece(path, (), 0)]
+    pieces, start, before, rows = [], 0, 0, 0
+    for k, size in enumerate(sizes):
+        rows += size
+        if rows >= rows_each or k + 1 == len(sizes):
+            pieces.append(Piece(path, tuple(range(start, k + 1)), before))
+            start, before, rows = k + 1, before + rows, 0
+    return pieces
+
+
+def parquet_tables(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[Table]:
+    """The pieces one after the other, only these columns."""
+    return (read_piece(piece, columns) for piece in parquet_pieces(path))
+
+
+def read_piece(piece: Piece, columns: Sequence[str] = COLUMNS) -> Table:
+    """Only these columns (with all that every row needs)."""
+    path = piece.path
+    with _readable(path), pq.ParquetFile(path, read_dictionary=_names_in(path)) as file:
+        present = file.schema_arrow.names
+        require_columns(present, path, None)
+        wanted = [name for name in COLUMNS if name in columns and name in present]
+        raw = file.read_row_groups(list(piece.row_groups), columns=wanted)
+    return _checked(raw, columns, path, piece.before)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        with pq.ParquetFile(path, read_dictionary=_names_in(path)) as file:
-            present = file.schema_arrow.names
-            require_columns(present, path, None)
-            wanted = [name for name in COLUMNS if name in columns and name in present]
-            before = 0
-            for batch in file.iter_batches(rows_each, columns=wanted):
-                yield _checked(pa.table(batch), columns, path, before)
-                before += batch.num_rows
+        yield
     except (pa.ArrowException, OSError) as reason:
         if isinstance(reason, FileNotFoundError):
             raise

@@ -147,23 +147,42 @@ def _steps(
 
 def logs_by_group(run: Run, logs: Logs) -> Logs:
     """One log per process and group, from one log per process."""
-    message = np.where(logs.steps < 0, ~logs.steps, logs.steps)
-    process = np.repeat(logs.process, np.diff(logs.bounds))
-    keys = len(run.processes) * len(run.groups)
-    key = process.astype(np.int64) * len(run.groups) + run.group_of[message]
-    # Numbers of 16 bits are sorted in linear time.
-    order = np.argsort(key.astype(np.uint16) if keys < 1 << 16 else key, kind="stable")
-    ordered = key[order]
-    firsts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    if not len(ordered):
-        firsts = np.empty(0, np.int64)
-    return Logs(
-        logs.steps[order],
-        logs.rows[order],
-        np.append(firsts, len(order)).astype(np.int32),
-        (ordered[firsts] // len(run.groups)).astype(np.int32),
-        (ordered[firsts] % len(run.groups)).astype(np.int32),
-    )
+    steps = run.scratch.empty(len(logs.steps), np.int32)
+    rows = run.scratch.empty(len(logs.steps), np.int32)
+    most = min(len(run.processes) * len(run.groups), len(logs.steps))
+    bounds, process, group = (np.zeros(most + 1, np.int32) for _ in range(3))
+    count = _by_group(
+        logs.steps, logs.rows, logs.bounds, run.group_of, len(run.groups),
+        steps, rows, bounds, process, group,
+    )  # fmt: skip
+    return Logs(steps, rows, bounds[: count + 1], process[:count], group[:count])
+
+
+@kernel
+def _by_group(
+    steps: Ints, rows: Ints, starts: Ints, group_of: Ints, groups: int,
+    new_steps: Ints, new_rows: Ints, bounds: Ints, process: Ints, group: Ints,
+) -> int:  # fmt: skip
+    """Bring the steps of each process together by group, in their order. Gives the logs."""
+    count, first = 0, 0
+    place = np.zeros(groups, np.int64)
+    for p in range(len(starts) - 1):
+        place[:] = 0
+        for k in range(starts[p], starts[p + 1]):
+            m = steps[k] if steps[k] >= 0 else ~steps[k]
+            place[group_of[m]] += 1
+        for g in range(groups):
+            if place[g]:
+                bounds[count], process[count], group[count] = first, p, g
+                count += 1
+                first, place[g] = first + place[g], first
+        for k in range(starts[p], starts[p + 1]):
+            m = steps[k] if steps[k] >= 0 else ~steps[k]
+            g = group_of[m]
+            new_steps[place[g]], new_rows[place[g]] = steps[k], rows[k]
+            place[g] += 1
+    bounds[count] = first
+    return count
 
 
 def scan(run: Run, logs: Logs, senders: Sequence[int] | None = None) -> Scan:

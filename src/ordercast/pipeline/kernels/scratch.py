@@ -2,18 +2,22 @@
 
 The kernels go through each column from one end to the other, so a column in a memory-mapped file
 serves them as well: the system keeps in memory what is being read and gives the rest back.
+That needs a folder on a disk. Where Spark is told which folders to use, the first of them is taken.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 SPILL_FROM = 200_000_000  # bytes of one column from which it is kept in a file
+LOCAL_FOLDERS = ("SPARK_LOCAL_DIRS", "LOCAL_DIRS")  # on disks, by commas: of Spark, of YARN
 
 Column = npt.NDArray[Any]
 
@@ -25,6 +29,7 @@ class Scratch:
         self._spill_from = spill_from
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._files = 0
+        self._naming = Lock()  # two families of checks may work at the same time
 
     def empty(self, length: int, dtype: npt.DTypeLike) -> Column:
         """A column with any values."""
@@ -53,10 +58,20 @@ class Scratch:
 
     def file(self) -> Path:
         """The name of a file that goes with this."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="ordercast-")
-        self._files += 1
-        return Path(self._folder.name) / f"column-{self._files}"
+        with self._naming:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="ordercast-", dir=local_folder())
+            self._files += 1
+            return Path(self._folder.name) / f"column-{self._files}"
+
+
+def local_folder() -> str | None:
+    """The first folder that Spark is told to use for files of its own; None: none is there.
+
+    The folder for temporary files, which is used then, may lie in memory.
+    """
+    told = (os.environ.get(name, "").split(",")[0].strip() for name in LOCAL_FOLDERS)
+    return next((folder for folder in told if os.path.isdir(folder)), None)
 
 
 def mapped(
