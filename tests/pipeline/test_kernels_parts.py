@@ -13,7 +13,7 @@ from ordercast.pipeline.kernels import judge
 from ordercast.pipeline.kernels.judge import judge_run, judge_table, merged, parts
 from ordercast.pipeline.kernels.load import RunLoader, build_run
 from ordercast.pipeline.kernels.promises import promises, restricted
-from ordercast.pipeline.kernels.scratch import Scratch
+from ordercast.pipeline.kernels.scratch import LOCAL_FOLDERS, Scratch
 from ordercast.trace.oracle import unspecified, verdicts
 from ordercast.trace.schema import Event
 from ordercast.trace.tables import event_table
@@ -81,7 +81,7 @@ def test_columns_in_files_serve_as_well_as_columns_in_memory() -> None:
 def test_a_column_in_a_file_leaves_nothing_behind_if_its_process_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     scratch = Scratch(spill_from=8)
     column = scratch.full(1000, 7, np.int32)
     gathered = scratch.gather(np.int32)
@@ -91,6 +91,26 @@ def test_a_column_in_a_file_leaves_nothing_behind_if_its_process_is_killed(
     assert scratch.spilled == 2
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert (int(column.sum()), int(whole_column.sum())) == (7000, 225)
+
+
+def test_columns_in_files_lie_in_the_first_folder_that_spark_is_told_to_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, spark, yarn = (tmp_path / name for name in ("own", "spark", "yarn"))
+    for folder in (own, spark, yarn):
+        folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(own))
+    for told, used in (
+        ({}, own),
+        ({"LOCAL_DIRS": f"{yarn},{own}"}, yarn),
+        ({"LOCAL_DIRS": str(yarn), "SPARK_LOCAL_DIRS": f"{spark},{own}"}, spark),
+        ({"SPARK_LOCAL_DIRS": str(tmp_path / "nowhere")}, own),
+    ):
+        for name in LOCAL_FOLDERS:
+            monkeypatch.delenv(name, raising=False)
+        for name, folders in told.items():
+            monkeypatch.setenv(name, folders)
+        assert Scratch().file().parent.parent == used, told
 
 
 def test_the_order_of_rows_means_nothing() -> None:

@@ -11,7 +11,7 @@ table, faster, in no particular order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from ordercast.trace.layout import (
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.files import mapped_files
 from ordercast.trace.mapping.reading import mapped_events, mapped_table
-from ordercast.trace.schema import COLUMNS, Event
+from ordercast.trace.schema import Event
 from ordercast.trace.segments import Segment, read_segment
 from ordercast.trace.text import csv_events, jsonl_events
 
@@ -147,14 +147,14 @@ def file_table(file: Path) -> Table:
     return event_table(_events_of(file))
 
 
-def file_tables(file: Path, columns: Sequence[str] = COLUMNS) -> Iterator[Table]:
-    """The same, only these columns, and a large Parquet file a piece at a time."""
+def file_tables(file: Path) -> Iterator[Table]:
+    """The same, a large Parquet file a piece at a time."""
     from ordercast.trace.parquet import parquet_tables
 
     if file.suffix == ".parquet":
-        yield from parquet_tables(file, columns)
+        yield from parquet_tables(file)
     else:
-        yield file_table(file).select(list(columns))
+        yield file_table(file)
 
 
 def _segment_at(file: Path) -> Segment | None:
