@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+import ordercast.pipeline.spark
 from ordercast.pipeline.spark.hush import hushed
 from ordercast.pipeline.spark.session import interrupts_later, local_session, settings
 
 START = """
 from ordercast.pipeline.spark.session import local_session
-print(local_session("local[1]").range(3).count())
+spark = local_session("local[1]")
+print(spark.range(3).count())
+try:
+    spark.range(1).selectExpr("raise_error('no')").collect()
+except Exception as error:
+    print(type(error).__name__)
 """
+LOG_SETTINGS = Path(ordercast.pipeline.spark.__file__).with_name("log4j2.properties")
 
 
-def test_spark_starts_without_a_word() -> None:
+def test_spark_starts_and_a_task_fails_without_a_word() -> None:
     started = subprocess.run(
         [sys.executable, "-c", START], capture_output=True, text=True, timeout=180, check=True
     )
-    assert (started.stdout, started.stderr) == ("3\n", "")
+    assert (started.stdout, started.stderr) == ("3\nSparkRuntimeException\n", "")
+
+
+@pytest.mark.xdist_group("spark")
+def test_every_class_that_is_told_to_be_quiet_exists(spark: SparkSession) -> None:
+    names = re.findall(r"^logger\.\w+\.name = (.+)$", LOG_SETTINGS.read_text(), re.MULTILINE)
+    assert "MicroBatchExecution" in " ".join(names)
+    assert spark._jvm is not None
+    for name in names:
+        spark._jvm.java.lang.Class.forName(name)
 
 
 @pytest.mark.xdist_group("spark")

@@ -118,9 +118,16 @@ def test_a_folder_is_watched_in_small_batches_on_a_session_of_ones_own(
 
     with (folder / "one.jsonl").open("a") as file:
         file.write('{"process": "r", "index": 1, "kind": "sent"}\n')
-    with pytest.raises(ValueError, match=r"one\.jsonl:8, column 'kind'"):
+    with pytest.raises(ValueError, match=r"one\.jsonl:8, column 'kind'.*; once that is mended, na"):
         run_to_the_end(spark, folder, expected=("fifo.group",))
     assert len(list(Journal(folder / CHECKPOINT).read())) == 1
+
+    mended = (folder / "one.jsonl").read_text().replace('"sent"', '"end"')
+    (folder / "one.jsonl").write_text(mended)
+    with pytest.raises(ValueError, match=r"one\.jsonl: it changed after it was read; name another"):
+        run_to_the_end(spark, folder, expected=("fifo.group",))
+    with pytest.raises(ValueError, match=r"judges fifo\.group; name another --checkpoint"):
+        run_to_the_end(spark, folder, expected=("causal.group",))
 
 
 def test_a_watch_that_is_killed_goes_on_and_tells_everything_once(tmp_path: Path) -> None:

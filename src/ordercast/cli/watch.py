@@ -15,7 +15,7 @@ import msgspec
 import typer
 from rich.status import Status as Spinner
 
-from ordercast.cli.exits import console, errors_as_exits, escape, progress
+from ordercast.cli.exits import BAD_INPUT, INCONCLUSIVE, console, errors_as_exits, escape, progress
 from ordercast.cli.spark import check_master
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ordercast.pipeline.streaming.watcher import Watcher
 
 LOOK_SECONDS = 0.25
+ENDINGS = (signal.SIGINT, signal.SIGTERM)
 COLOURS = {"violated": "bold red", "overdue": "yellow", "limit": "magenta"}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 _UNITS = {"ms": 1, "s": 1_000, None: 1_000, "m": 60_000, "h": 3_600_000}
@@ -49,15 +50,10 @@ def watch(
         _check(folder, master, once)
         with _interrupts() as interrupted, progress.status("loading Spark") as spinner:
             watcher = _start(folder, checkpoint, expect, stable_ms, master, spinner, interrupted)
-            if watcher is not None:
-                _follow(watcher, once, as_json, spinner, interrupted)
-                status = watcher.status()
-    if watcher is None:
-        raise typer.Exit(_nothing(folder))
-    from ordercast.pipeline.streaming.watcher import exit_code
-
-    _sum_up(status, exit_code(status), as_json)
-    raise typer.Exit(exit_code(status))
+            if watcher is None:
+                raise typer.Exit(_nothing(folder))
+            code = _follow_to_the_end(watcher, once, as_json, spinner, interrupted)
+    raise typer.Exit(code)
 
 
 def milliseconds(text: str) -> int:
@@ -80,13 +76,14 @@ def _check(folder: Path, master: str | None, once: bool) -> None:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event: a call to Java is never broken off."""
+    """Ctrl-C and a polite kill set the event: a call to Java is never broken off."""
     interrupted = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    before = {one: signal.signal(one, lambda *_: interrupted.set()) for one in ENDINGS}
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _start(
@@ -102,17 +99,40 @@ def _start(
     from ordercast.pipeline.expectations import expected_properties
     from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.streaming.query import WatchOptions, driver_settings
+    from ordercast.pipeline.streaming.terms import check_terms, named
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
 
     options = WatchOptions(stable_ms=stable_ms, expected=expected_properties(expect))
+    memory = checkpoint or folder / CHECKPOINT
+    check_terms(memory, options.expected, stable_ms)
+    text = (
+        f"watching {folder}, expecting {named(options.expected)}, "
+        f"stable after {stable_ms / 1000:g} s, checkpoint {memory}"
+    )
+    progress.print(escape(text), highlight=False, soft_wrap=True)
     while not folder.is_dir():
         spinner.update(f"waiting for the folder {escape(str(folder))} ...")
         if interrupted.wait(LOOK_SECONDS):
             return None
     spinner.update("starting Spark ...")
     spark = local_session(master or "local[*]", conf=driver_settings(master or "local[*]"))
-    spinner.update("starting the watch ...")
-    return Watcher(spark, folder, checkpoint or folder / CHECKPOINT, options)
+    return Watcher(spark, folder, memory, options)
+
+
+def _follow_to_the_end(
+    watcher: Watcher, once: bool, as_json: bool, spinner: Spinner, interrupted: threading.Event
+) -> int:
+    """Tell what comes and, also if a bad row was the end, how things stand; the exit code."""
+    from ordercast.pipeline.streaming.watcher import exit_code
+
+    try:
+        _follow(watcher, once, as_json, spinner, interrupted)
+    except ValueError:
+        _sum_up(watcher.status(), BAD_INPUT, as_json)
+        raise
+    code = exit_code(watcher.status())
+    _sum_up(watcher.status(), code, as_json)
+    return code
 
 
 def _follow(
@@ -125,13 +145,13 @@ def _follow(
             watcher.check()
             for told in watcher.news():
                 tell(told)
-            spinner.update(_status_line(watcher.status()))
+            spinner.update(_status_line(watcher.status(), has_begun=watcher.has_begun()))
             if once and watcher.has_caught_up():
                 break
     finally:
         watcher.stop()
-    for told in watcher.news():
-        tell(told)
+        for told in watcher.news():
+            tell(told)
 
 
 def _tell(told: Told) -> None:
@@ -147,10 +167,10 @@ def _tell_json(told: Told) -> None:
     print(msgspec.json.encode(line | msgspec.structs.asdict(told.notice)).decode(), flush=True)
 
 
-def _status_line(status: Status) -> str:
+def _status_line(status: Status, *, has_begun: bool) -> str:
     runs = list(status.runs.values())
     if not runs:
-        return "nothing recorded yet, waiting ..."
+        return "nothing recorded yet, waiting ..." if has_begun else "starting Spark ..."
     newest = max(run.latest_ns for run in runs)
     age = f", newest {max(0.0, time.time() - newest / 1e9):.0f} s old" if newest else ""
     return (
@@ -162,8 +182,6 @@ def _status_line(status: Status) -> str:
 
 
 def _nothing(folder: Path) -> int:
-    from ordercast.cli.exits import INCONCLUSIVE
-
     console.print(f"there was no folder {escape(str(folder))}: nothing was judged")
     return INCONCLUSIVE
 
@@ -181,14 +199,22 @@ def _sum_up(status: Status, code: int, as_json: bool) -> None:
 
 def _sum_up_run(run: RunStatus) -> None:
     kept = [name for name in run.expected if name not in run.violated]
-    lines = [f"run {run.run or '(unnamed)'}: {run.events:,} events of {run.processes} processes"]
+    events = _counted(run.events, "event", "events")
+    processes = _counted(run.processes, "process", "processes")
+    lines = [f"run {run.run or '(unnamed)'}: {events} of {processes}"]
     if run.violated:
         lines.append(f"  violated: {', '.join(run.violated)}")
-    lines.append(f"  no violation seen: {', '.join(kept) or 'none'}")
+    if kept:
+        lines.append(f"  no violation seen: {', '.join(kept)}")
     if run.overdue:
-        lines.append(f"  {run.overdue:,} deliveries overdue")
+        lines.append(f"  {_counted(run.overdue, 'delivery', 'deliveries')} overdue")
     if run.waiting_rows:
-        lines.append(f"  {run.waiting_rows:,} rows wait for a send that was not read")
+        rows = _counted(run.waiting_rows, "row waits", "rows wait")
+        lines.append(f"  {rows} for a send that was not read")
     lines += [f"  not complete: {what} ({count:,})" for what, count in run.doubts.items()]
     for line in lines:
         console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -55,7 +55,7 @@ class Panel:
         was not read yet is not overdue.
         """
         self.state = PanelState(expected=expected) if memory is None else _decode(memory)
-        if self.state.expected != expected:
+        if set(self.state.expected) != set(expected):
             had = ", ".join(self.state.expected) or "what the trace declares"
             reason = f"it was begun to judge {had}; to judge something else start a new one"
             raise TraceError("the checkpoint", None, None, reason)

@@ -24,6 +24,7 @@ from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
 from ordercast.pipeline.streaming.panel import Panel
 from ordercast.pipeline.streaming.sources.spark_source import MOST_ROWS, NAME, register, unpack
+from ordercast.pipeline.streaming.terms import keep_terms
 
 KEPT_BATCHES = "10"  # of Spark's own logs and of the states of the judges
 _OUT = "run string, notices binary, status binary"
@@ -55,7 +56,11 @@ def driver_settings(master: str) -> dict[str, str]:
 def start_watch(
     spark: SparkSession, folder: Path, checkpoint: Path, options: WatchOptions
 ) -> StreamingQuery:
-    """Watch `folder` until the query is stopped; what is found is in `Journal(checkpoint)`."""
+    """Watch `folder` until the query is stopped; what is found is in `Journal(checkpoint)`.
+
+    Raises `ValueError` if the checkpoint was begun to judge something else.
+    """
+    keep_terms(checkpoint, options.expected, options.stable_ms)
     ship(spark)
     register(spark)
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", KEPT_BATCHES)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from ordercast.pipeline.expectations import INCONCLUSIVE, OK, VIOLATED
 from ordercast.pipeline.streaming.journal import Journal, Status, Told
 from ordercast.pipeline.streaming.query import WatchOptions, start_watch
-from ordercast.pipeline.streaming.sources.places import Place, advance
+from ordercast.pipeline.streaming.sources.places import CHANGED, Place, advance
 
 CHECKPOINT = "_ordercast_watch"  # below the watched folder; names with "_" are no traces
 STOP_SECONDS = 20.0  # how long an ending watch waits for the batch in hand
@@ -50,8 +50,20 @@ class Watcher:
             return
         found = _TRACE_ERROR.search(str(error))
         if found is not None:
-            raise ValueError(found[1])  # says file, line and reason; Spark kept only the text
+            # It says file, line and reason; Spark kept only the text.
+            raise ValueError(f"{found[1]}; {self._way_on(found[1])}")
         raise RuntimeError(f"the streaming query failed: {error}")
+
+    def _way_on(self, fault: str) -> str:
+        """The rows of a batch were noted before it ran, so the same rows are read again."""
+        anew = f"name another --checkpoint (or delete {self.journal.folder}) to judge"
+        if CHANGED in fault:
+            return f"{anew} it anew"
+        return f"once that is mended, {anew} all of it anew"
+
+    def has_begun(self) -> bool:
+        """Spark has started so far that it has looked into the folder."""
+        return str(self.query.status["message"]).startswith("Waiting")
 
     def has_caught_up(self) -> bool:
         """Everything in the folder was judged, and time alone will bring nothing new."""

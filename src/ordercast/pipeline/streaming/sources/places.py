@@ -23,6 +23,7 @@ from ordercast.trace.schema import STATISTICAL_KINDS
 from ordercast.trace.segments import RECORD, RECORD_FIELDS, RECORD_KINDS, read_segment
 
 SETTLED_SECONDS = 2.0
+CHANGED = "it changed after it was read"
 GROWING = (".jsonl", ".ndjson")
 WHOLE = (".csv", ".parquet")
 TO_THE_END = 2**62  # a segment that was left behind is complete: all its rows
@@ -146,7 +147,7 @@ def _advance_lines(file: Path, at: int, share: int) -> int:
     """The end of the last complete line, not much further than the limit."""
     size = file.stat().st_size
     if size < at:
-        raise TraceError(file, None, None, f"it became shorter than the {at} bytes already read")
+        raise TraceError(file, None, None, f"{CHANGED}: it is shorter now")
     with file.open("rb") as lines:
         lines.seek(at)
         text = lines.read(min(share * JSONL_BYTES_PER_ROW, size - at))

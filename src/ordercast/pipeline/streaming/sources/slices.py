@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.streaming.sources.places import TO_THE_END, Slice
+from ordercast.pipeline.streaming.sources.places import CHANGED, TO_THE_END, Slice
 from ordercast.trace.layout import SEGMENT_SUFFIX, run_of_folder, sealed_path
 from ordercast.trace.parquet import parquet_table
 from ordercast.trace.rows import Row
@@ -35,14 +35,14 @@ def _segment_rows(file: Path, part: Slice) -> list[Event]:
     except FileNotFoundError:  # sealed: the same rows under another name
         table = parquet_table(sealed_path(file))
     if part.stop != TO_THE_END and len(table) < part.stop:
-        reason = f"it has {len(table)} rows, and {part.stop} were there before"
+        reason = f"{CHANGED}: {len(table)} rows are left of {part.stop}"
         raise TraceError(file, None, None, reason)
     return table_events(table.slice(part.start, part.stop - part.start))
 
 
 def _whole_file(file: Path, size: int) -> list[Event]:
     if file.stat().st_size != size:
-        reason = "it changed after it was read; only .jsonl files may grow"
+        reason = f"{CHANGED} (only .jsonl files may grow)"
         raise TraceError(file, None, None, reason)
     return csv_events(file) if file.suffix == ".csv" else table_events(parquet_table(file))
 
@@ -52,6 +52,8 @@ def _lines(file: Path, part: Slice) -> list[Event]:
     with file.open("rb") as lines:
         lines.seek(part.start)
         text = lines.read(part.stop - part.start)
+    if len(text) < part.stop - part.start or not text.endswith(b"\n"):
+        raise TraceError(file, None, None, CHANGED)  # a slice ends where a line did
     events = []
     for number, line in enumerate(text.split(b"\n")):
         if line.strip():
