@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
+from ordercast.errors import UsageError
 from ordercast.pipeline.spark.session import settings
-from ordercast.pipeline.spark.ship import is_local, ship
+from ordercast.pipeline.spark.ship import is_connect, is_local, ship
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
 from ordercast.pipeline.streaming.panel import Panel
@@ -58,8 +59,14 @@ def start_watch(
 ) -> StreamingQuery:
     """Watch `folder` until the query is stopped; what is found is in `Journal(checkpoint)`.
 
-    Raises `ValueError` if the checkpoint was begun to judge something else.
+    Raises `UsageError` on a session of Spark Connect, and `ValueError` if the checkpoint was begun
+    to judge something else.
     """
+    if is_connect(spark):
+        raise UsageError(
+            "a watch cannot run over Spark Connect: it needs a session of its own "
+            "(spark://, yarn, k8s:// or local)"
+        )
     keep_terms(checkpoint, options.expected, options.stable_ms)
     ship(spark)
     register(spark)
