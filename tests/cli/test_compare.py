@@ -119,6 +119,7 @@ def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
     [
         (["nowhere"], "nowhere"),
         ([".", "--out", "no/such/folder/page.html"], "there is no folder no/such/folder"),
+        ([".", "--out", "."], "--out .: is a folder; name a file, for example comparison.html"),
         ([".", "--master", "cloud"], "'cloud' is no Spark master"),
         ([".", "--conf", "fast"], "not key=value"),
     ],

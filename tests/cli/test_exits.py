@@ -56,6 +56,15 @@ def test_verify_refuses_a_report_in_a_folder_that_is_not_there_before_spark_star
     assert "there is no folder" in done.stderr
 
 
+def test_verify_refuses_a_folder_as_report_before_spark_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    done = CliRunner().invoke(app, ["verify", "x.csv", "--report", "empty"])
+    assert done.exit_code == 2
+    said = "--report empty: is a folder; name a file, for example empty/report.html"
+    assert said in done.stderr.replace("\n", " ")
+
+
 @pytest.mark.parametrize("words", [["protocols"], ["protocols", "--json"], ["--help"]])
 def test_a_reader_that_goes_away_is_no_verdict_and_no_traceback(words):
     command = [sys.executable, "-c", "from ordercast.cli.app import main; main()", *words]

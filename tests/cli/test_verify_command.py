@@ -71,6 +71,21 @@ def test_what_was_not_declared_does_not_change_the_exit_code(trace, tmp_path):
     assert "nobody promised" not in page + done.stdout
 
 
+def test_a_report_is_offered_only_to_who_did_not_ask_for_one(trace, tmp_path):
+    path = trace(SWAPPED)
+    assert "--report FILE.html draws them, --json has" in verify(path).stdout
+    asked = verify(path, "--report", str(tmp_path / "r.html")).stdout
+    assert "  --json has them as data" in asked and "FILE.html" not in asked
+
+
+def test_two_runs_of_one_name_are_suspected_where_indexes_are_equal(trace, tmp_path):
+    trace(GOOD)
+    trace(GOOD.replace("m1", "m3").replace("m2", "m4"), "again.csv")
+    said = "Were several runs of one name read together?"
+    assert said in verify(str(tmp_path)).stdout
+    assert said not in verify(trace(SWAPPED)).stdout
+
+
 def test_expect_takes_orders_and_properties(trace):
     path = trace(SWAPPED)
     assert verify(path, "--expect", "agreement").exit_code == 0

@@ -31,5 +31,8 @@ def test_what_became_of_the_rows_is_told_beside_the_verdicts() -> None:
     words = ["verify", "--map", str(EXAMPLE / "mapping.toml"), str(EXAMPLE), "--expect", "causal"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 1
-    assert "34 of 45 rows are events (22 deliver, 11 send, 1 drop); 11 ignored" in done.stderr
+    assert (
+        "34 of 45 rows are events (22 deliver, 11 send, 1 drop), and 1 declared group; 11 ignored"
+        in done.stderr
+    )
     assert "causal.global: shipping delivers 0b7e0007 before 0b7e0006" in done.stdout

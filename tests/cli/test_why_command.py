@@ -59,7 +59,7 @@ def test_top_says_how_many_there_are(trace) -> None:
     total = len(json.loads(why(trace, "--json", "--top", 1000).stdout))
     result = why(trace, "--top", 2)
     assert result.exit_code == 0
-    assert f"held back: 2 of {total}" in result.stdout
+    assert f"the 2 longest of {total} held back" in result.stdout
 
 
 def test_the_story_of_a_message_says_when_it_came_and_what_released_it(trace) -> None:

@@ -170,6 +170,7 @@ def test_declared_names_that_no_row_has_are_told(tmp_path: Path) -> None:
     said: list[str] = []
     mapped_events(tmp_path, mapping, said.append)
     assert said == [
-        "2 of 2 rows are events (1 send, 1 deliver); no row of the declared group gg (there is g); "
+        "2 of 2 rows are events (1 send, 1 deliver), and 1 declared group; "
+        "no row of the declared group gg (there is g); "
         "no row of the declared member qq (there is p, q)"
     ]

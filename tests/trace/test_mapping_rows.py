@@ -122,6 +122,9 @@ def test_text_by_a_pattern_and_the_name_of_the_file(tmp_path: Path) -> None:
     found = mapped_events(file, read_mapping(tmp_path / "mapping.toml"), said.append)
     assert found == [Event("p", 1, "send", "p:1", "g"), Event("p", 2, "deliver", "q:7", "g")]
     assert said == ["2 of 2 rows are events (1 send, 1 deliver); 2 lines do not match the pattern"]
+    write(tmp_path, mapping, "PUB g :1\nhello\n", "app-p.log")
+    mapped_events(file, read_mapping(tmp_path / "mapping.toml"), said.append)
+    assert said[-1] == "1 of 1 rows are events (1 send); 1 line does not match the pattern"
     strict = mapping.replace('unmatched = "ignore"', "")
     refused = refusal(tmp_path, strict, content, "app-p.log")
     assert (refused.line, "does not match the pattern: 'hello'" in refused.reason) == (1, True)
@@ -234,7 +237,9 @@ def test_times_in_every_unit(tmp_path: Path, column: str, value: Any, means: int
 @pytest.mark.parametrize(
     ("columns", "row", "column", "says"),
     [
-        ({"time": '"t"'}, {"t": 17}, "t", "for a number say its unit"),
+        ({"time": '"t"'}, {"t": 17}, "t", "ISO timestamp, not 17; for a number say its unit"),
+        ({"time": '"t"'}, {"t": "17"}, "t", "ISO timestamp, not 17; for a number say its unit"),
+        ({"time": '"t"'}, {"t": "1.5e9"}, "t", "not 1.5e9; for a number say its unit"),
         ({"time": '"t"'}, {"t": "noon"}, "t", "'noon': expected nanoseconds or an ISO timestamp"),
         ({"time": '{ field = "t", unit = "s" }'}, {"t": "1s"}, "t", "a number of s, not '1s'"),
         ({"time": '{ field = "t", unit = "s" }'}, {"t": "nan"}, "t", "a number of s, not 'nan'"),

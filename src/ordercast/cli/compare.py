@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.cli.exits import console, errors_as_exits, escape, progress
+from ordercast.cli.pages import check_page
 from ordercast.cli.spark import check_master, spark_settings
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def compare(
     with errors_as_exits():
         check_master(master)
         settings = spark_settings(conf)
-        if out is not None and not out.parent.is_dir():
-            raise ValueError(f"--out {out}: there is no folder {out.parent}")
+        check_page("--out", out, "comparison.html")
         from ordercast.pipeline.compare import compare_paths
         from ordercast.pipeline.spark.trouble import told_plainly
 

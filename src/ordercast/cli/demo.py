@@ -51,7 +51,7 @@ def demo(
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
     else:
-        show(outcome, console)
+        show(outcome, console, has_report=True)
     story.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
 

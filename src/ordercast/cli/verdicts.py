@@ -20,31 +20,33 @@ OTHER_WORDS = {
     "n/a": "nothing to judge",
 }
 WITNESSES_EACH = 3  # per property
+SAME_INDEX = "two events with index"  # in the sentence of a log that is probably two logs
 
 
-def show(outcome: Outcome, console: Console) -> None:
+def show(outcome: Outcome, console: Console, *, has_report: bool) -> None:
     """All runs; of many, the details only where something expected does not hold."""
     for run in outcome.runs:
         if len(outcome.runs) <= 5 or run.exit_code:
-            _show_run(run, console)
+            _show_run(run, console, has_report=has_report)
     if len(outcome.runs) > 1:
         good = sum(1 for run in outcome.runs if not run.exit_code)
         console.print(f"{good} of {len(outcome.runs)} runs hold all that was expected")
 
 
-def _show_run(run: RunOutcome, console: Console) -> None:
-    title = f"run {run.run or '(unnamed)'}: {run.facts.events} events"
+def _show_run(run: RunOutcome, console: Console, *, has_report: bool) -> None:
+    events = "event" if run.facts.events == 1 else "events"
+    title = f"run {run.run or '(unnamed)'}: {run.facts.events} {events}"
     table = Table(title=escape(title), title_justify="left")
     for column in ("property", "verdict", "why expected"):
         table.add_column(column)
     for one in run.expected:
         table.add_row(one.property, _coloured(one.verdict), escape(one.because))
     console.print(table)
-    _show_reasons(run, console)
+    _show_reasons(run, console, has_report=has_report)
     _show_others(run, console)
 
 
-def _show_reasons(run: RunOutcome, console: Console) -> None:
+def _show_reasons(run: RunOutcome, console: Console, *, has_report: bool) -> None:
     """For everything expected that does not hold: a witness, or why it is undecided."""
     tables = dict(run.domains)
     shown = 0
@@ -61,13 +63,17 @@ def _show_reasons(run: RunOutcome, console: Console) -> None:
         if more > 0:
             console.print(f"  {one.property}: and {more} more", highlight=False)
     if shown:
-        console.print("  --report FILE.html draws them, --json has them as data", highlight=False)
+        drawn = "" if has_report else "--report FILE.html draws them, "
+        console.print(f"  {drawn}--json has them as data", highlight=False)
 
 
 def _show_others(run: RunOutcome, console: Console) -> None:
     """What no declared order asks for, judged over all groups together all the same."""
     if run.table.verdicts["wellformed"] == "violated":
         console.print("[bold red]the trace contradicts itself: other verdicts mean little[/]")
+        if any(SAME_INDEX in one.sentence for one in run.table.violations):
+            text = "Were several runs of one name read together? Then judge each by itself"
+            console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
     if all(one.because == "always expected" for one in run.expected):
         text = "No order was declared or asked for, so none counts: say for example --expect fifo"
         console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)

@@ -12,6 +12,7 @@ import typer
 
 from ordercast.cli.cross_check import check_again
 from ordercast.cli.exits import console, errors_as_exits, escape, progress
+from ordercast.cli.pages import check_page
 from ordercast.cli.spark import check_master, spark_settings
 from ordercast.cli.verdicts import show
 from ordercast.trace.mapping import read_mapping
@@ -44,8 +45,7 @@ def verify(
 ) -> None:
     """Judge recorded runs: which guarantees held, and a witness for each that did not."""
     with errors_as_exits():
-        if report is not None and not report.parent.is_dir():
-            raise ValueError(f"--report {report}: there is no folder {report.parent}")
+        check_page("--report", report, "report.html")
         outcome = judge(
             paths,
             expect=expect,
@@ -62,7 +62,7 @@ def verify(
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
     else:
-        show(outcome, console)
+        show(outcome, console, has_report=report is not None)
         if report is not None:
             console.print(f"report: {report}", highlight=False, soft_wrap=True)
     if cross_check:

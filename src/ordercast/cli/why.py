@@ -98,7 +98,8 @@ def _starts(events: Iterable[Event]) -> dict[str, int]:
 
 
 def _show_table(waits: list[Wait], starts: dict[str, int], total: int) -> None:
-    title = f"held back: {len(waits)} of {total}" if len(waits) < total else f"held back: {total}"
+    longest = "the longest" if len(waits) == 1 else f"the {len(waits)} longest"
+    title = f"{longest} of {total} held back" if len(waits) < total else f"held back: {total}"
     table = Table(title=title, title_justify="left")
     several = len(starts) > 1
     columns = ["message", "at", "from", "held", "waited last for", "released by"]

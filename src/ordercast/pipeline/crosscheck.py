@@ -48,7 +48,9 @@ class CrossCheck:
 
     def __str__(self) -> str:
         result = f"{len(self.differences)} differ" if self.differences else "all equal"
-        once = f" ({self.judged_once} not by folds)" if self.judged_once else ""
+        once = (
+            f" ({self.judged_once} that Spark SQL alone cannot decide)" if self.judged_once else ""
+        )
         return f"cross-check: {self.judged_twice} verdicts judged twice, {result}{once}"
 
 

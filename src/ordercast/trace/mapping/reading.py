@@ -66,10 +66,11 @@ def concluded(
     files: Sequence[Path], surveys: Sequence[Survey], mapping: LogMapping, note: Note
 ) -> list[Event]:
     """What follows from all surveys: refusals, a note for people, the rows that are added."""
-    note(said(surveys, mapping))
+    added = added_events(surveys, mapping)
+    note(said(surveys, mapping, added))
     check_surveys(files, surveys, mapping)
     check_complete(surveys, mapping)
-    return added_events(surveys, mapping)
+    return added
 
 
 def _read(

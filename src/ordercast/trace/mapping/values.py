@@ -5,6 +5,7 @@ A column whose values all have the right type, as most have, is checked without 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +17,7 @@ from ordercast.trace.rows import INTEGER_COLUMNS, LARGEST, iso_nanoseconds
 
 Refuse = Callable[[int, str], Exception]  # (which record, reason) -> the error to raise
 NoneType = type(None)
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)  # as text, as in CSV
 
 
 def typed(
@@ -81,9 +83,10 @@ def _integer(value: Any) -> int:
 
 def _nanoseconds(value: Any, unit: str) -> int:
     if unit == "iso":
-        if not isinstance(value, str):
+        if not isinstance(value, str) or _NUMBER.fullmatch(value):
             hint = 'say its unit: { field = ..., unit = "s" }, or ms, us, ns'
-            raise ValueError(f"must be an ISO timestamp, not {_shown(value)}; for a number {hint}")
+            shown = value[:60] if isinstance(value, str) else _shown(value)
+            raise ValueError(f"must be an ISO timestamp, not {shown}; for a number {hint}")
         return iso_nanoseconds(value)
     try:
         if isinstance(value, bool):
