@@ -13,7 +13,7 @@ from rich.status import Status as Spinner
 from typer.testing import CliRunner
 
 from ordercast.cli.app import app
-from ordercast.cli.watch import _follow_to_the_end, _interrupts, _sum_up, milliseconds
+from ordercast.cli.watch import _follow_to_the_end, _interrupts, _status_line, _sum_up, milliseconds
 from ordercast.pipeline.streaming.journal import RunStatus, Status, Told
 from ordercast.pipeline.streaming.terms import keep_terms
 from ordercast.pipeline.streaming.watcher import exit_code
@@ -69,6 +69,24 @@ def test_exit_codes_are_those_of_verify() -> None:
     assert exit_code(run(doubts={"late rows": 1})) == 3
     assert exit_code(run(waiting_rows=1)) == 3
     assert exit_code(Status()) == 3
+
+
+def test_the_first_line_says_what_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise ValueError("no Spark today")
+
+    monkeypatch.setattr("ordercast.pipeline.spark.session.local_session", no_spark)
+    said = refused(tmp_path, "--expect", "fifo", "--stable-after", "500ms")
+    memory = tmp_path / "_ordercast_watch"
+    terms = f"expecting fifo.global, stable after 0.5 s, checkpoint {memory}"
+    assert f"watching {tmp_path}, {terms} error: no Spark today" in said
+
+
+def test_nothing_is_called_absent_before_the_folder_was_looked_at() -> None:
+    assert _status_line(Status(), has_begun=False) == "starting Spark ..."
+    assert _status_line(Status(), has_begun=True) == "nothing recorded yet, waiting ..."
 
 
 def refused(folder: Path, *options: str) -> str:

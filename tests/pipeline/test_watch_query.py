@@ -152,7 +152,7 @@ def test_a_watch_that_is_killed_goes_on_and_tells_everything_once(tmp_path: Path
     last = f"no_duplication|p|p/g/{system.sent}"
     with watching(folder, "--stable-after", "1s") as process:
         read_until(process, lambda line: line["about"] == last)
-        os.killpg(process.pid, signal.SIGINT)  # Ctrl-C
+        os.killpg(process.pid, signal.SIGTERM)  # to Java too, as service managers do
         summary = read_until(process, lambda line: line["kind"] == "summary")[-1]
         assert process.wait() == summary["exit_code"] == 1
     assert summary["runs"][0]["overdue"] == 0

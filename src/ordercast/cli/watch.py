@@ -98,6 +98,7 @@ def _start(
     """None if there was no folder until Ctrl-C."""
     from ordercast.pipeline.expectations import expected_properties
     from ordercast.pipeline.spark.session import local_session
+    from ordercast.pipeline.spark.sheltered import sheltered
     from ordercast.pipeline.streaming.query import WatchOptions, driver_settings
     from ordercast.pipeline.streaming.terms import check_terms, named
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
@@ -115,7 +116,8 @@ def _start(
         if interrupted.wait(LOOK_SECONDS):
             return None
     spinner.update("starting Spark ...")
-    spark = local_session(master or "local[*]", conf=driver_settings(master or "local[*]"))
+    with sheltered():
+        spark = local_session(master or "local[*]", conf=driver_settings(master or "local[*]"))
     return Watcher(spark, folder, memory, options)
 
 
