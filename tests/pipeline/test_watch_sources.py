@@ -128,6 +128,28 @@ def test_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
         advance(tmp_path, place, now=0.0, most_rows=100)
 
 
+@pytest.mark.parametrize(
+    ("before", "last"),
+    [(b"", b"}}"), (b" ", b""), (b" ", b"}}"), (b"  ", None)],
+    ids=["longer", "moved", "both", "moved, with the same end"],
+)
+def test_lines_that_are_others_now_are_no_bad_json(
+    tmp_path: Path, before: bytes, last: bytes | None
+) -> None:
+    file = tmp_path / "live.jsonl"
+    write_jsonl(trace(SENT), file)
+    *lines, line = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines))
+    start = advance(tmp_path, {}, now=0.0, most_rows=100)
+    file.write_bytes(b"".join([*lines, line]))
+    end = advance(tmp_path, start, now=0.0, most_rows=100)
+    assert len(read(tmp_path, start, end)) == 1
+    changed = line[2:] if last is None else line.replace(b"}", b"}" + last)
+    file.write_bytes(before + b"".join(lines) + changed)
+    with pytest.raises(TraceError, match="it changed after it was read"):
+        read(tmp_path, start, end)
+
+
 def test_csv_and_parquet_are_read_whole_once_nobody_writes_to_them(tmp_path: Path) -> None:
     write_csv(trace(SENT), tmp_path / "a.csv")
     write_parquet(trace(SENT), tmp_path / "b")

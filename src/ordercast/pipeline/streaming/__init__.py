@@ -2,7 +2,8 @@
 
 `sources` reads a growing folder in slices that can be read again. `live` is the incremental judge
 and knows no Spark. `panel` gives each promise of a run its judge, `query` makes one streaming query
-of it all, `journal` keeps what was found, and `Watcher` is what a person starts and ends.
+of it all, `journal` keeps what was found and `terms` what is judged, and `Watcher` is what a person
+starts and ends.
 """
 
 from ordercast.pipeline.streaming.journal import Journal

@@ -57,7 +57,7 @@ class Panel:
         self.state = PanelState(expected=expected) if memory is None else _decode(memory)
         if set(self.state.expected) != set(expected):
             had = ", ".join(self.state.expected) or "what the trace declares"
-            reason = f"it was begun to judge {had}; to judge something else start a new one"
+            reason = f"it was begun to judge {had}"
             raise TraceError("the checkpoint", None, None, reason)
         self.expected = expected
         self.stable_ms = stable_ms
@@ -192,6 +192,6 @@ def _base_names(names: Iterable[str]) -> set[str]:
 
 def _decode(memory: bytes) -> PanelState:
     if memory[:1] != STATE_VERSION:
-        reason = "its state is of another version; start with a new --checkpoint"
+        reason = "its state is of another version of Ordercast"
         raise TraceError("the checkpoint", None, None, reason)
     return msgspec.msgpack.decode(memory[1:], type=PanelState)

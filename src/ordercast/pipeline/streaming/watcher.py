@@ -57,7 +57,7 @@ class Watcher:
     def _way_on(self, fault: str) -> str:
         """The rows of a batch were noted before it ran, so the same rows are read again."""
         anew = f"name another --checkpoint (or delete {self.journal.folder}) to judge"
-        if CHANGED in fault:
+        if CHANGED in fault or fault.startswith("the checkpoint"):  # there is nothing to mend
             return f"{anew} it anew"
         return f"once that is mended, {anew} all of it anew"
 

@@ -49,16 +49,23 @@ def _whole_file(file: Path, size: int) -> list[Event]:
 
 def _lines(file: Path, part: Slice) -> list[Event]:
     run = run_of_folder(file.parent)
-    with file.open("rb") as lines:
-        lines.seek(part.start)
-        text = lines.read(part.stop - part.start)
-    if len(text) < part.stop - part.start or not text.endswith(b"\n"):
-        raise TraceError(file, None, None, CHANGED)  # a slice ends where a line did
+    text = _lines_between(file, part.start, part.stop)
     events = []
     for number, line in enumerate(text.split(b"\n")):
         if line.strip():
             events.append(_event(file, part.start, number, line, run))
     return events
+
+
+def _lines_between(file: Path, start: int, stop: int) -> bytes:
+    """These bytes. They were whole lines, so if they are none now, somebody changed the file."""
+    before = min(start, 1)  # the end of the line before, if there is one
+    with file.open("rb") as lines:
+        lines.seek(start - before)
+        text = lines.read(stop - start + before)
+    if len(text) < stop - start + before or text[:before].strip(b"\n") or text[-1:] != b"\n":
+        raise TraceError(file, None, None, CHANGED)
+    return text[before:]
 
 
 def _event(file: Path, start: int, number: int, line: bytes, run: str) -> Event:
