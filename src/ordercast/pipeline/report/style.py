@@ -64,8 +64,8 @@ td { max-width: 26em; overflow-wrap: anywhere; }
   .expected td:nth-child(4) { min-width: 11em; } }
 .verdicts td:nth-child(1) { width: 12em; }
 .verdicts td:nth-child(2), .verdicts td:nth-child(3) { width: 11em; }
-.dense td, .dense th { font-size: 13px; padding: 4px 12px 4px 0; } .dense td { min-width: 0; }
-.dense td:nth-child(2):not(.number) { min-width: 8em; }
+.dense td, .dense th { font-size: 13px; padding: 4px 10px 4px 0; } .dense td { min-width: 0; }
+.dense td:nth-child(2):not(.number) { min-width: 5em; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number { white-space: nowrap; }
 .property { white-space: nowrap; }
