@@ -70,7 +70,6 @@ def run_of(
             GroupFacts(name, "fifo", "basic", "group", ("p", "q"), 2, 2)
             for name in sorted({event.group for event in events if event.group})
         ),
-        latencies=(),
         figures=figures or Figures(),
     )
 

@@ -95,10 +95,8 @@ def test_a_merge_past_a_cycle_leaves_out_the_odd_one_only() -> None:
 
 
 def test_a_merge_out_of_patience_still_takes_every_message(
-    monkeypatch: pytest.MonkeyPatch, mode: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if mode == "compiled":
-        pytest.skip("a compiled kernel keeps the patience it was compiled with")
     monkeypatch.setattr(merge, "PATIENCE", 0)
     run = delivering("p: abcdef\nq: fedcba\nr: cfabed")
     merged = merge.merge(run, merge.whole_orders(run), np.ones(3, np.bool_), to_the_end=True)

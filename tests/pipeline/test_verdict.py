@@ -117,9 +117,9 @@ def test_facts_count_processes_crashes_and_groups(tmp_path: Path) -> None:
     assert [(g.name, g.members, g.sends, g.deliveries) for g in run.groups] == [
         ("g", ("p", "q"), 1, 2)
     ]
-    [latency] = run.latencies
-    assert latency.deliveries == 2
-    assert dict(latency.percentiles)[50] == 3_000
+    [figures] = run.figures.groups
+    assert figures.latency is not None
+    assert (figures.latency.count, figures.latency.at(50)) == (2, 3_000)
 
 
 def test_a_trace_without_events_is_refused(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from ordercast.pipeline.measure.summing import (
 )
 from ordercast.pipeline.measure.tallies import tallied, tallies
 from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, fold_traffic, folded_traffic
-from ordercast.pipeline.outcome import GroupFacts, Latency, RunFacts
+from ordercast.pipeline.outcome import GroupFacts, RunFacts
 from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.trace.schema import STATISTICAL_KINDS
 
@@ -51,7 +51,6 @@ class Measured:
 
     facts: RunFacts
     groups: tuple[GroupFacts, ...]
-    latencies: tuple[Latency, ...]
     figures: Figures
 
 
@@ -129,7 +128,6 @@ def _measured_run(
     return Measured(
         _run_facts(row),
         tuple(_group_facts(own)),
-        tuple(_latencies(of_groups)),
         Figures(
             groups=of_groups,
             throughput=None if span is None else _throughput(span, per["slice"]),
@@ -226,12 +224,6 @@ def _spread(metrics: Metrics, name: str) -> Spread | None:
     ends = {0: low, 100: high}
     pairs = tuple((p, ends.get(p, point)) for p, point in zip(PERCENTS, points, strict=True))
     return Spread(row["count"], row["total"] / row["count"], pairs)
-
-
-def _latencies(of_groups: Iterable[GroupFigures]) -> Iterable[Latency]:
-    for one in of_groups:
-        if one.latency is not None:
-            yield Latency(one.group, one.latency.count, one.latency.percentiles)
 
 
 def _throughput(span: tuple[int, int], rows: Iterable[Fields]) -> Throughput:

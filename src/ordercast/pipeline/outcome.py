@@ -47,15 +47,6 @@ class GroupFacts:
 
 
 @dataclass(frozen=True)
-class Latency:
-    """Time from send to delivery in one group, in nanoseconds."""
-
-    group: str
-    deliveries: int
-    percentiles: tuple[tuple[int, int], ...]  # (percent, nanoseconds), ascending
-
-
-@dataclass(frozen=True)
 class RunFacts:
     """What happened, in numbers."""
 
@@ -79,7 +70,6 @@ class RunOutcome:
     expected: tuple[Expectation, ...]
     facts: RunFacts
     groups: tuple[GroupFacts, ...]
-    latencies: tuple[Latency, ...]
     figures: Figures = field(default_factory=Figures)
 
     @property

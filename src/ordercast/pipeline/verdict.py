@@ -143,7 +143,6 @@ def outcome_of(
                 expected=tuple(_expectations(table, domains, own, expected)),
                 facts=figures[run].facts,
                 groups=figures[run].groups,
-                latencies=figures[run].latencies,
                 figures=figures[run].figures,
             )
         )

@@ -72,12 +72,8 @@ class Causality:
     cyclic: bool
     by_group: bool  # happened-before inside the group of each message only
 
-    def reaches(self, process: int, number: int, message: int) -> bool:
-        """Did the `number`-th send of `process` happen before (or at) send(message)?"""
-        return bool(self.known(process, np.array([message]), number)[0])
-
     def known(self, process: int, messages: Ints, number: int) -> Bools:
-        """The same for many messages."""
+        """Did the `number`-th send of `process` happen before (or at) the send of each of these?"""
         column = self.column[process]
         if column == NONE:
             return np.zeros(len(messages), np.bool_)

@@ -107,7 +107,7 @@ def merge(run: Run, sequences: Sequences, taking: Bools, *, to_the_end: bool) ->
     stuck_at = sequences.bounds[1:].copy()
     rank = np.full(run.message_count, NONE, np.int32)
     _merge(
-        sequences.messages, sequences.bounds, sequences.scope_bounds, taking, to_the_end,
+        sequences.messages, sequences.bounds, sequences.scope_bounds, taking, to_the_end, PATIENCE,
         np.zeros(run.message_count, np.int32), np.full(run.message_count, NONE, np.int32),
         stuck, stuck_at, rank,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def merge(run: Run, sequences: Sequences, taking: Bools, *, to_the_end: bool) ->
 @kernel
 def _merge(
     messages: Ints, bounds: Ints, scope_bounds: Ints, taking: Bools, to_the_end: bool,
-    unready: Ints, heading: Ints, stuck: Bools, stuck_at: Ints, rank: Ints,
+    patience: int, unready: Ints, heading: Ints, stuck: Bools, stuck_at: Ints, rank: Ints,
 ) -> None:  # fmt: skip
     """`unready`: by message, the sequences that it does not head yet; NONE: taken before that.
     `heading`: by message, one sequence that it heads; `following` leads on to the others."""
@@ -129,7 +129,7 @@ def _merge(
         if taking[s]:
             for at in range(bounds[s], bounds[s + 1]):
                 unready[messages[at]] += 1
-    taken, patience = 0, PATIENCE
+    taken = 0
     for scope in range(len(stuck)):
         first, last = scope_bounds[scope], scope_bounds[scope + 1]
         waiting = 0
