@@ -22,8 +22,16 @@ CONTROL_ROOM = 1 * MiB  # a packet may exceed a frame's messages by this: header
 CodecName = Literal["json", "msgpack"]
 CODECS: tuple[CodecName, ...] = ("json", "msgpack")
 
+DetectorName = Literal["heartbeat", "accrual"]
+DETECTORS: tuple[DetectorName, ...] = ("heartbeat", "accrual")
+
+PartitionPolicy = Literal["primary", "merge"]
+PARTITION_POLICIES: tuple[PartitionPolicy, ...] = ("primary", "merge")
+
 TraceLevel = Literal["application", "protocol"]
 TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
+
+NOT_NUMBERS = ("codec", "transport", "detector", "partition", "rejoin")
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
@@ -51,6 +59,11 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
     fetch_batch: int = 256  # frames asked for in one request
+    heartbeat_ms: int = 250  # every node says so often that it lives
+    suspect_ms: int = 2000  # a node that was silent for this long is suspected
+    detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
+    partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
+    rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
     codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
     transport: Transport = "tcp"  # "tcp", "udp", Udp(...) or IpMulticast(...)
 
@@ -63,14 +76,15 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if name not in ("codec", "transport"):
+            if name not in NOT_NUMBERS:
                 _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
                 if name != "resilience":
                     _check_positive(name, getattr(self, name))
-        if self.codec not in (None, *CODECS):
-            raise ValueError(
-                f"codec={self.codec!r} is unknown; use {', '.join(map(repr, CODECS))} or None"
-            )
+        _check_choice("codec", self.codec, (*CODECS, None))
+        _check_choice("detector", self.detector, DETECTORS)
+        _check_choice("partition", self.partition, PARTITION_POLICIES)
+        if not isinstance(self.rejoin, bool):
+            raise TypeError(f"rejoin is True or False, not {self.rejoin!r}")
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
 
@@ -78,6 +92,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         largest = self.max_message + FRAME_COST + MESSAGE_COST
         self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
+        self._at_least(
+            "suspect_ms", 2 * self.heartbeat_ms, "heartbeat_ms", "one heartbeat may be late"
+        )
         if not isinstance(self.transport, str):
             largest = 2 * self.for_connections().max_frame
             given = self.transport.reassembly_bytes
@@ -124,8 +141,15 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             "max_message": self.max_message,
             "frame_bytes": self.frame_bytes,
             "codec": self.codec,
+            "partition": self.partition,
             "transport": label_of(self.transport),
         }
+
+
+def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:
+    if value not in choices:
+        *most, last = map(repr, choices)
+        raise ValueError(f"{name}={value!r} is unknown; use {', '.join(most)} or {last}")
 
 
 def _check_number(name: str, value: object, annotation: str) -> None:
