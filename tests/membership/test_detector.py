@@ -202,6 +202,14 @@ def test_several_arrivals_in_one_tick_count_once() -> None:
     assert list(d.intervals[1]) == [1, 1]
 
 
+def test_a_peer_that_is_watched_again_is_a_stranger() -> None:
+    d = used_to(*[1] * WINDOW)
+    d.watch([])
+    d.watch([1])
+    d.heard(1)
+    assert ticks_until_suspected(d, 1) == TIMEOUT
+
+
 def test_only_the_last_intervals_are_remembered() -> None:
     d = used_to(*[3] * 5, *[1] * WINDOW)
     assert list(d.intervals[1]) == [1] * WINDOW
