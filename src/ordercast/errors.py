@@ -94,7 +94,8 @@ class JoinTimeout(OrdercastError):
         lines = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
         super().__init__(
             f"no seed answered within {seconds:g} s ({lines or 'no seeds were given'}). "
-            "Start one node with bootstrap=True, or give the address of one that runs"
+            "Start one node with bootstrap=True, or give the address of one that runs; "
+            f"`ordercast doctor {' '.join(reasons) or 'ADDRESS'}` says what is in the way"
         )
         self.reasons = dict(reasons)
         self.seconds = seconds

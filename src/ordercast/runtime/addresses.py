@@ -32,13 +32,6 @@ def check_host(host: str) -> bool:
     return 0 < len(host.encode(errors="surrogatepass")) <= MAX_HOST_BYTES and host.isprintable()
 
 
-def why_unreachable(error: Exception) -> str:
-    """In words, why nobody answered at an address."""
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused: nobody listens there"
-    return str(error) or type(error).__name__
-
-
 def parse_seeds(seeds: object) -> tuple[str, ...]:
     """The seed addresses, each checked."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ordercast.errors import ConfigError, JoinTimeout, PeerError, UsageError
-from ordercast.runtime.addresses import why_unreachable
 from ordercast.runtime.control import Admitted, Apply, Control, Redirect, Refused, encode
+from ordercast.runtime.reasons import why_unreachable
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:

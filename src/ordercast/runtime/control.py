@@ -7,7 +7,7 @@ a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  
 to send only      Visit ->              <- Entered | NotEntered,  PreparedToVisit ->,  Leave, Left
 trouble           Lost -> (a member reports another),  Recall ->  <- Evicted
 the end           Goodbye, to everybody
-anybody           StatusRequest ->      <- StatusReply
+anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
 """
 
 from __future__ import annotations
@@ -189,10 +189,23 @@ class PreparedToVisit(Control, frozen=True):
     gid: GroupId
 
 
+class Dialback(Control, frozen=True):
+    """Can you reach me? Connect to this port of the host that I speak from."""
+
+    port: int
+
+
+class DialbackReply(Control, frozen=True):
+    """What came of it."""
+
+    outcome: str  # "reached", "failed", "busy"
+    text: str  # why, or whom
+
+
 CONTROLS = (
     Apply, Redirect, Refused, Admitted, NodeUp, NodeDown, Welcome, Enter, Entered, NotEntered,
     Prepared, Leave, Left, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
-    Visit, PreparedToVisit,
+    Visit, PreparedToVisit, Dialback, DialbackReply,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

@@ -17,7 +17,6 @@ from ordercast.errors import (
     UsageError,
 )
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.addresses import why_unreachable
 from ordercast.runtime.control import (
     Apply,
     Control,
@@ -41,6 +40,7 @@ from ordercast.runtime.control import (
     encode,
 )
 from ordercast.runtime.leader import wanted
+from ordercast.runtime.reasons import why_unreachable
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:

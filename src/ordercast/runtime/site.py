@@ -26,6 +26,7 @@ from ordercast.runtime.bodies import Bodies
 from ordercast.runtime.control import (
     Admitted,
     Control,
+    Dialback,
     GroupEntry,
     NodeEntry,
     StatusReply,
@@ -33,6 +34,7 @@ from ordercast.runtime.control import (
     decode,
     encode,
 )
+from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.follower import Follower
@@ -44,6 +46,7 @@ from ordercast.runtime.membership import Membership, Parcel
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
+from ordercast.runtime.stalls import Stalls
 from ordercast.runtime.status import status_json
 from ordercast.runtime.visit import Visit
 from ordercast.trace.brought import Brought
@@ -94,6 +97,8 @@ class Site:
         self.error: BaseException | None = None  # why this node ended by itself
         self.in_cluster = False
         self.bodies = Bodies(options.codec)
+        self.stalls = Stalls()
+        self.return_calls = ReturnCalls()
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
@@ -375,6 +380,8 @@ class Site:
         message: Control = decode(frame)
         if isinstance(message, StatusRequest):
             conn.send(encode(StatusReply(), status_json(self)))
+        elif isinstance(message, Dialback):
+            self.return_calls.answer(conn, message)
         elif self._admission is not None:
             self._admission.handle(conn, message)
         elif self.in_cluster and self.error is None:
@@ -403,6 +410,8 @@ class Site:
 
     def stop(self, reason: BaseException, *, raises: bool = True) -> None:
         """Nothing is sent or delivered any more; whoever waits is told."""
+        self.stalls.stop()
+        self.return_calls.stop()
         if self.in_cluster:
             self.engine.stop()
             self.role.stop(reason)
@@ -446,4 +455,11 @@ class Site:
             "incarnation": self.me.incarnation,
             "address": self.peers.hello.advertise,
             "leads": isinstance(self.role, Leader),
+            "coordinator": self.coordinator.identity,
+            "run": self._run,
         }
+
+    @property
+    def coordinator(self) -> NodeEntry:
+        """The node that leads, as this one knows it."""
+        return self.role.leader if isinstance(self.role, Follower) else self.me

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ordercast import __version__
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
@@ -36,6 +37,8 @@ def stats_of(site: Site) -> dict[str, Any]:
         "max_strangers": site.peers.max_unbound,
         "buffered_bytes": max((c.buffered for c in site.peers.bound.values()), default=0),
         "max_buffered": site.peers.limits.max_buffered,
+        "loop_stalls": site.stalls.stats(),
+        "return_calls": site.return_calls.stats(),
         "steps": site.engine.steps,
         "retransmits": site.engine.retransmits,
         "groups": {
@@ -97,12 +100,21 @@ def _sending_stats(sending: Sending) -> dict[str, Any]:
 
 def status_json(site: Site) -> bytes:
     """What a node answers to everybody who asks."""
+    told = {
+        "name": site.peers.hello.name,
+        "address": site.peers.hello.advertise,
+        "cluster": site.peers.hello.cluster,
+        "version": __version__,
+        "heartbeat_ms": site.options.heartbeat_ms,
+        "suspect_ms": site.options.suspect_ms,
+        "shared_options": site.options.shared(),
+    }
     if not site.in_cluster:
-        return msgspec.json.encode({"state": "joining"})
+        return msgspec.json.encode({**told, "state": "joining"})
     return msgspec.json.encode(
         {
+            **told,
             **site.facts(),
-            "cluster": site.peers.hello.cluster,
             "state": "ended" if site.error is not None else "running",
             "nodes": [
                 {"name": n.name, "incarnation": n.incarnation, "address": n.address}

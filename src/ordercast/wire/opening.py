@@ -23,6 +23,15 @@ MAX_OPENING = 1024  # bytes; nothing more is kept of a peer that has not said He
 PREFIX = Struct("!4sBH")
 KINDS = (Hello, Refuse)
 
+STRANGERS = (
+    (b"HTTP", "an HTTP server"),
+    (b"GET ", "an HTTP client"),
+    (b"SSH-", "an SSH server"),
+    (b"220", "a mail or FTP server"),
+    (b"\x15\x03", "TLS"),  # an alert: it did not like what came
+    (b"\x16\x03", "TLS"),  # a handshake
+)
+
 _encode = msgspec.msgpack.Encoder().encode
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
@@ -38,7 +47,10 @@ def pack_opening(message: Hello | Refuse) -> bytes:
 def split_opening(data: bytes) -> tuple[Hello | Refuse, int] | None:
     """The opening at the start of `data`, and how many bytes it took; None if more must come."""
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
-        raise FrameError(f"the connection opens with {data[: len(MAGIC)]!r}, not with {MAGIC!r}")
+        raise FrameError(
+            f"the connection opens with {data[: len(MAGIC)]!r}, not with {MAGIC!r}: "
+            f"{what_speaks(data)} speaks there, no node"
+        )
     if len(data) < PREFIX.size:
         return None
     _, kind, size = PREFIX.unpack_from(data)
@@ -53,3 +65,8 @@ def split_opening(data: bytes) -> tuple[Hello | Refuse, int] | None:
         return _decoders[kind].decode(data[PREFIX.size : end]), end
     except MALFORMED as error:
         raise FrameError(f"the {KINDS[kind].__name__} is malformed: {error}") from None
+
+
+def what_speaks(data: bytes) -> str:
+    """A guess, for people, from the first bytes of something that is not one of us."""
+    return next((name for start, name in STRANGERS if data.startswith(start)), "something else")
