@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from machines import Bench, G, led, stacks
 from ordercast.core.events import Change, Consumed, Receive, View
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.headers import Install, NextView, Propose, Report, Unstable
+from ordercast.membership.headers import Go, Install, NextView, Propose, Ready, Report, Unstable
 from ordercast.membership.led import LedMembership
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -79,7 +79,11 @@ def test_install_waits_for_the_union() -> None:
     b.bring(2, 1, Report)
     b.bring(1, 2, Install)  # overtakes the union
     assert b.story(2) == ["123"]
+    assert not b.find(2, 1, Ready)
     b.bring(1, 2, Unstable)
+    assert b.story(2) == ["123"]  # another may lack it still
+    b.bring(2, 1, Ready)
+    b.bring(1, 2, Go)
     assert b.story(2) == b.story(1) == ["123", "m", "12"]
 
 
@@ -139,6 +143,9 @@ def test_of_two_proposals_that_overtook_the_install_the_later_attempt_counts() -
     b.step(1, Change(G, joined=(3,)), Change(G, joined=(4,)))
     b.bring(1, 2, Propose)
     b.bring(2, 1, Report)
+    for p in (2, 3):
+        b.bring(1, p, Install)
+        b.bring(p, 1, Ready)
     first = b.find(1, 3, Propose)
     b.crash(2)
     b.step(1, Change(G, dead=(2,)))  # the attempt for view 3 starts again without 2
@@ -225,6 +232,9 @@ def test_a_frame_of_the_new_view_that_overtakes_the_install_of_a_joiner_waits() 
     b.step(1, Change(G, joined=(3,)))
     b.bring(1, 2)
     b.bring(2, 1)
+    for p in (2, 3):
+        b.bring(1, p, Install)
+        b.bring(p, 1, Ready)
     b.say(1, "new")
     b.bring(1, 3, FifoData)
     assert b.story(3) == []

@@ -42,7 +42,7 @@ class NextView(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Install(msgspec.Struct, frozen=True, array_like=True):
-    """Begin these views, once the union of so many frames is here and delivered."""
+    """These views will begin. Say so when the union of so many frames is here."""
 
     attempt: int
     frames: int
@@ -50,4 +50,18 @@ class Install(msgspec.Struct, frozen=True, array_like=True):
     views: tuple[NextView, ...]
 
 
-MEMBERSHIP_HEADERS: tuple[type[msgspec.Struct], ...] = (Install, Propose, Report, Unstable)
+class Ready(msgspec.Struct, frozen=True, array_like=True):
+    """To the leader: the union is here."""
+
+    attempt: int
+
+
+class Go(msgspec.Struct, frozen=True, array_like=True):
+    """All have the union: deliver it, and begin the views."""
+
+    attempt: int
+
+
+MEMBERSHIP_HEADERS: tuple[type[msgspec.Struct], ...] = (
+    Go, Install, Propose, Ready, Report, Unstable,
+)  # fmt: skip

@@ -1,23 +1,27 @@
-"""Views led by one process: PROPOSE, REPORT, INSTALL.
+"""Views led by one process: PROPOSE, REPORT, INSTALL, READY, GO.
 
 Source      the view change that 003 assumes below TOTAL, with a leader that does not fail.
 Guarantees  survivors of a view deliver the same messages in it before the next one begins.
 Needs       reliable links, any order, duplicates allowed (N1).
-Costs       three packets per member and change, plus the unstable frames twice.
+Costs       five packets per member and change, plus the unstable frames twice.
 
     the members change      attempt := attempt + 1;  send PROPOSE(attempt, eras) to members alive
     PROPOSE at p            stop sending;  send each unstable frame, and REPORT(attempt, how many)
     all have reported       send the union of the frames, and INSTALL(attempt, views, how many)
-    INSTALL at p            when the union is here: deliver it in the protocol's order;
-                            the views begin;  send again
+    INSTALL at p            when the union is here: send READY(attempt)
+    all are ready           send GO(attempt)
+    GO at p                 deliver the union in the protocol's order;  the views begin;  send again
+
+Nobody delivers anything of the union before all have it. If the leader dies in the middle of its
+GOs, whoever leads next lets those finish who are ready (`finish`): some others have.
 
 A protocol whose order spans several groups has one of these for all of them, and groups that hang
 together change together: the members of g stop, too, when somebody joins an h with which g shares
 a member. What a message in g depends on is then delivered, or lost, in every group at once.
 
 A member that dies in between starts a new attempt without it; what belongs to an older attempt is
-ignored. If the leader dies there is no next view: the driver ends the node. A protocol with a
-sequencer does not use this while the sequencer lives; it numbers its views among the messages.
+ignored. If the leader dies, the next views come from outside (`begin`). A protocol with a sequencer
+does not use this; it numbers its views among the messages.
 
 Limits      A member that announces more frames than it sends holds the flush up: as packets may
             be late, waiting is right. `waits_for` shows it; excluding that member ends the wait.
@@ -36,7 +40,7 @@ from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
-from ordercast.membership.headers import Install, Propose, Report, Unstable
+from ordercast.membership.headers import Go, Install, Propose, Ready, Report, Unstable
 from ordercast.membership.plan import Plan, hanging_together
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
@@ -56,16 +60,39 @@ class LedMembership(PlainState):
         self.proposed: tuple[ProcessId, Propose] | None = None  # overtook the INSTALL before it
         self.installing: tuple[ProcessId, Install] | None = None  # waits for the union
         self.union: Frames = {}  # what has come of it
+        self.prepared: tuple[ProcessId, Install] | None = None  # READY was said; waits for GO
+        self.gone = 0  # a GO for this attempt has come
         # as the leader
         self.pending: list[Change] = []  # wait for the running one
         self.plans: dict[GroupId, Plan] = {}  # proposed; empty when idle
         self.expected: dict[ProcessId, int | None] = {}  # frames each reporter announced
         self.reported: dict[ProcessId, Frames] = {}  # frames that came from each
         self.mark = 0  # the highest that was reported
+        self.unready: set[ProcessId] = set()  # INSTALL was sent; their READY is missing
 
     def begin(self, view: View) -> None:
-        """A view is given from outside: a static list, or the leader's empty view 0."""
+        """A view is given from outside: a static list, the leader's empty view 0, or the next one
+        after a leader was lost."""
         self.views[view.group] = view
+
+    def void(self) -> None:
+        """Views come from outside: whatever was under way here is void."""
+        self.blocked = False
+        self.attempt = self.gone = 0
+        self.proposed = self.installing = self.prepared = None
+        self.union = {}
+        self.pending, self.plans, self.unready = [], {}, set()
+
+    def readied(self) -> tuple[tuple[GroupId, int], ...]:
+        """The eras for which this process has said READY and heard no GO."""
+        install = None if self.prepared is None else self.prepared[1]
+        return () if install is None else tuple((view.group, view.era) for view in install.views)
+
+    def finish(self, out: Output) -> None:
+        """Some other has heard the GO that this process has not."""
+        assert self.prepared is not None, "only what is ready can be finished"
+        (src, install), self.prepared = self.prepared, None
+        self._install(out, src, install)
 
     def forget_group(self, g: GroupId) -> None:
         """The group was closed here."""
@@ -92,8 +119,8 @@ class LedMembership(PlainState):
             self._propose(out, plans)
 
     def waits_for(self, g: GroupId) -> tuple[ProcessId, ...]:
-        """Whose report, or part of it, is missing in the flush of g led here."""
-        return self._silent() if g in self.plans else ()
+        """Whose report, or part of it, or READY, is missing in the flush of g led here."""
+        return (self._silent() or tuple(sorted(self.unready))) if g in self.plans else ()
 
     def _silent(self) -> tuple[ProcessId, ...]:
         return tuple(p for p, n in self.expected.items() if len(self.reported[p]) != n)
@@ -126,6 +153,7 @@ class LedMembership(PlainState):
         self.expected = dict.fromkeys(eras)
         self.reported = {p: {} for p in eras}
         self.mark = 0
+        self.unready = set()
         if self.me in eras:
             self.blocked = True
             self.expected[self.me], self.reported[self.me] = self._own_frames(eras[self.me])
@@ -136,7 +164,7 @@ class LedMembership(PlainState):
         self._install_when_all_reported(out)
 
     def _install_when_all_reported(self, out: Output) -> None:
-        if not self.plans or self._silent():
+        if not self.plans or self.unready or self._silent():
             return
         union: Frames = {}
         for frames in self.reported.values():
@@ -152,7 +180,22 @@ class LedMembership(PlainState):
             installs.setdefault(self._install_for(p, union), []).append(p)
         for install, to in installs.items():
             self._tell(out, tuple(to), install.views[0].group, install)
-        self._install_here(out, union)
+        self.union = union
+        # One that leaves is not waited for: it need not have what others deliver in its absence.
+        self.unready = {p for plan in self.plans.values() for p in (*plan.members, *plan.guests)}
+        self.unready.discard(self.me)
+        self._go_when_all_ready(out)
+
+    def _go_when_all_ready(self, out: Output) -> None:
+        if self.unready:
+            return
+        told: dict[GroupId, list[ProcessId]] = {}
+        for p in self._audience():
+            first = next(g for g, plan in self.plans.items() if p in plan.audience)
+            told.setdefault(first, []).append(p)
+        for g, to in told.items():
+            self._tell(out, tuple(to), g, Go(self.attempt))
+        self._install_here(out)
         while self.pending and not self.plans:
             self.change(out, self.pending.pop(0))
 
@@ -171,11 +214,15 @@ class LedMembership(PlainState):
         frames = sum(1 for g, _, _ in union if g in takes)
         return Install(self.attempt, frames, self.mark, tuple(plan.next_view() for plan in plans))
 
-    def _install_here(self, out: Output, union: Frames) -> None:
+    def _install_here(self, out: Output) -> None:
         views = tuple(plan.next_view() for plan in self.plans.values())
         self.plans = {}
-        self.union = union
-        self._install(out, self.me, Install(self.attempt, len(union), self.mark, views))
+        self._install(out, self.me, Install(self.attempt, len(self.union), self.mark, views))
+
+    def _on_ready(self, out: Output, src: ProcessId, ready: Ready) -> None:
+        if ready.attempt == self.attempt and src in self.unready:
+            self.unready.discard(src)
+            self._go_when_all_ready(out)
 
     def _on_report(self, out: Output, src: ProcessId, report: Report) -> None:
         if report.attempt != self.attempt or src not in self.expected:
@@ -213,6 +260,10 @@ class LedMembership(PlainState):
             self._on_unstable(out, src, packet.group, header, packet.payload)
         elif isinstance(header, Report):
             self._on_report(out, src, header)
+        elif isinstance(header, Ready):
+            self._on_ready(out, src, header)
+        elif isinstance(header, Go):
+            self._on_go(out, src, packet.group, header)
         else:
             assert isinstance(header, Install)
             self._on_install(out, src, header)
@@ -231,6 +282,7 @@ class LedMembership(PlainState):
             raise PeerError("a proposal for a group in which this process is not")
         self.attempt = propose.attempt
         self.union = {}
+        self.installing = self.prepared = None
         self.blocked = True
         count, frames = self._own_frames(eras)
         for (g, _, _), kept in frames.items():
@@ -273,7 +325,7 @@ class LedMembership(PlainState):
                 return  # a repeat from a former stay
         if any(view.era != self.views[view.group].era + 1 for view in known):
             return
-        if known and install.attempt != self.attempt:
+        if install.attempt < self.attempt or (known and install.attempt != self.attempt):
             return
         self._check_leader(src, *(view.group for view in install.views))
         self._check_install(install)
@@ -282,7 +334,17 @@ class LedMembership(PlainState):
             self.installing = (src, install)
         else:
             self.installing = None
-            self._install(out, src, install)
+            self.prepared = (src, install)
+            self._tell(out, (src,), install.views[0].group, Ready(install.attempt))
+            if self.gone == install.attempt:
+                self.finish(out)
+
+    def _on_go(self, out: Output, src: ProcessId, g: GroupId, go: Go) -> None:
+        self._check_leader(src, g)
+        if self.prepared is not None and self.prepared[1].attempt == go.attempt:
+            self.finish(out)
+        elif go.attempt >= self.attempt:  # it overtook the last frame, or the INSTALL
+            self.gone = go.attempt
 
     def _check_install(self, install: Install) -> None:
         """Each group once, all that this process is in, and no other but those it asked for."""

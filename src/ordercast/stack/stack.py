@@ -195,7 +195,7 @@ class Stack(Explained):
         g = cut.views[0].group
         membership = self.memberships.get(g)
         if membership is not None:
-            membership.blocked = False
+            membership.void()
             for view in cut.views:
                 membership.begin(view)
         self.protocols[g].handle(cut)
