@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -25,9 +26,11 @@ class WorkerFailed(OrdercastError):
 class WorkerProcess:
     """One operating-system process with one node."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, launcher: Sequence[str] = ()) -> None:
+        """`launcher` is a command that becomes the one after it: `nsenter`, `taskset`, `env`."""
         self.name = name
         self.address = ""  # of its node
+        self._launcher = tuple(launcher)
         self._process: Process | None = None
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._next = 0
@@ -36,6 +39,7 @@ class WorkerProcess:
     async def start(self, **options: Any) -> None:
         """Start the process and its node; options as for `Node`."""
         self._process = await asyncio.create_subprocess_exec(
+            *self._launcher,
             sys.executable,
             "-m",
             "ordercast.runtime.worker",

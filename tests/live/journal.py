@@ -1,0 +1,83 @@
+"""What a node's stream gave, and when. Runs inside the worker process, in place of its own reader.
+
+Moments are `time.monotonic()`, one clock for all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import groupby
+from typing import Any
+
+from ordercast import Message, View
+from ordercast.errors import NodeEnded, OrdercastError
+from ordercast.runtime.worker import Worker
+
+MAX_ENTRIES = 200_000
+AFTER_ERROR = 0.02  # seconds; a stream that raised may go on
+
+Entry = list[Any]  # moment, kind, then by kind: see `read`
+
+_journals: dict[Worker, list[Entry]] = {}
+
+
+async def keep(worker: Worker) -> None:
+    """Read the stream from now on. The worker was started with `consume=False`."""
+    _journals[worker] = []
+    worker._consumer = asyncio.ensure_future(_consume(worker))
+
+
+async def read(worker: Worker, *, after: float = 0.0) -> list[Entry]:
+    """Entries since a moment.
+
+    [moment, "view", group, number, members]   [moment, "messages", group, count]
+    [moment, "error", kind, text]              [moment, "event", kind, text]
+    """
+    return [entry for entry in _journals[worker] if entry[0] >= after]
+
+
+async def _consume(worker: Worker) -> None:
+    while worker.ended is None:
+        try:
+            async for batch in worker.node.batches():
+                _note(worker, batch)
+            break
+        except NodeEnded as reason:
+            worker.ended = reason
+            _enter(worker, "error", type(reason).__name__, str(reason))
+        except OrdercastError as reason:
+            _enter(worker, "error", type(reason).__name__, str(reason))
+            await asyncio.sleep(AFTER_ERROR)
+    worker.changed.set()
+
+
+def _note(worker: Worker, batch: list[Any]) -> None:
+    for group, messages in groupby(batch, key=_group_of_message):
+        if group is None:
+            for event in messages:
+                _note_event(worker, event)
+        else:
+            count = sum(1 for _ in messages)
+            worker.delivered[group] += count
+            _enter(worker, "messages", group, count)
+    worker.changed.set()
+
+
+def _group_of_message(event: Any) -> str | None:
+    return event.group if isinstance(event, Message) else None
+
+
+def _note_event(worker: Worker, event: Any) -> None:
+    if isinstance(event, View):
+        worker.views[event.group] = event
+        _enter(worker, "view", event.group, event.number, list(event.members))
+    else:
+        _enter(worker, "event", type(event).__name__, repr(event))
+
+
+def _enter(worker: Worker, *entry: Any) -> None:
+    journal = _journals[worker]
+    if len(journal) >= MAX_ENTRIES:
+        raise OverflowError(f"more than {MAX_ENTRIES} entries in a journal")
+    journal.append([time.monotonic(), *entry])
