@@ -1,0 +1,263 @@
+"""Finding a cluster by UDP multicast: a newcomer asks a group, nodes of clusters answer it.
+
+    Node("alice", bootstrap=True, discover=Discovery("239.192.7.7:7701"))    is found
+    Node("bob", discover=Discovery("239.192.7.7:7701"))                      finds, then is found
+
+Nobody is trusted for an answer. It only says where to knock; who is let in, and who is believed, is
+decided on the connection. Answers go to the asker alone. Of a large cluster only a few nodes answer
+each question, chosen by lot, and each node answers a bounded number per second: neither a crowd of
+newcomers nor a stranger with a false return address makes the cluster shout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import secrets
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from ordercast.errors import ConfigError, FrameError
+from ordercast.transport.contract import Address
+from ordercast.transport.settings import IpMulticast
+from ordercast.transport.sockets import multicast_socket, prepare_to_multicast, unicast_socket
+from ordercast.wire.control import Hello
+from ordercast.wire.discovery import (
+    NONCE_BYTES,
+    QUESTION_BYTES,
+    Answer,
+    Question,
+    Unproved,
+    pack_datagram,
+    unpack_datagram,
+)
+
+SOCKET_BUFFER = 65_536
+ANSWERERS = 4  # nodes that answer a question, on average, in a cluster of more
+ANSWERS_PER_S = 100  # of one node; as many at once after a quiet second
+READ_AT_ONCE = 32  # datagrams; then the rest of the program has its turn
+FIRST_PAUSE_S = 0.1  # before the question is repeated; it doubles ...
+LONGEST_PAUSE_S = 1.0  # ... up to this
+COLLECT_S = 0.1  # how long more answers are taken after the first
+MAX_FOUND = 64  # nodes; further answers are dropped
+MAX_OTHERS = 8  # other clusters that are remembered to be named
+
+
+class Discovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The IPv4 multicast group at which a node looks for its cluster, and is found."""
+
+    group: str  # "address:port", the same at all nodes
+    interface: str = ""  # address of the one that carries it; "": the one the node is bound to
+    ttl: int = 1  # how many routers a question may pass, plus one
+
+    def __post_init__(self) -> None:
+        self.carrier  # noqa: B018  checks it
+
+    @property
+    def carrier(self) -> IpMulticast:
+        """The group as sockets know it."""
+        return IpMulticast(self.group, self.interface, self.ttl, socket_buffer=SOCKET_BUFFER)
+
+    def interface_of(self, bound_to: str) -> str:
+        """The address of the interface, for a node that is bound to that host."""
+        if not self.interface and ":" in bound_to:
+            raise ConfigError(
+                f"bind={bound_to!r} with Discovery({self.group!r}): multicast is for IPv4 only; "
+                "give Discovery(..., interface='address') of an IPv4 interface"
+            )
+        return self.interface or bound_to
+
+
+class Answerer:
+    """Tells newcomers where this node is, as long as it is in a cluster."""
+
+    def __init__(
+        self, settings: Discovery, bound_to: str, hello: Hello, key: bytes, nodes: Callable[[], int]
+    ) -> None:
+        """`nodes()` counts the nodes of the cluster; 0 while this node is in none."""
+        interface = settings.interface_of(bound_to)
+        self.answered = 0
+        self.refused = 0  # malformed, or without proof of the key
+        self.limited = 0  # questions that came too fast to be answered
+        self._hello = hello
+        self._key = key
+        self._nodes = nodes
+        self._loop = asyncio.get_running_loop()
+        self._allowance = Allowance(ANSWERS_PER_S, self._loop.time())
+        self._hears = multicast_socket(settings.carrier, interface)
+        try:
+            self._speaks = unicast_socket((interface, 0), SOCKET_BUFFER)
+        except OSError:
+            self._hears.close()
+            raise
+        self._loop.add_reader(self._hears, self._drain)
+
+    def close(self) -> None:
+        """Be found no more. May be called again."""
+        if self._hears.fileno() >= 0:
+            self._loop.remove_reader(self._hears)
+            self._hears.close()
+            self._speaks.close()
+
+    def stats(self) -> dict[str, int]:
+        """Counts, and the limit that they are under."""
+        return {
+            "answered": self.answered,
+            "refused": self.refused,
+            "limited": self.limited,
+            "max_answers_per_second": ANSWERS_PER_S,
+        }
+
+    def _drain(self) -> None:
+        for data, sender in _waiting(self._hears):
+            try:
+                question = unpack_datagram(data, Question, self._key)
+            except FrameError:
+                self.refused += 1
+            else:
+                self._answer(question, sender)
+
+    def _answer(self, question: Question, sender: Address) -> None:
+        nodes = self._nodes()
+        if nodes * random.random() >= ANSWERERS or not nodes:
+            return
+        if not self._allowance.take(self._loop.time()):
+            self.limited += 1
+            return
+        hello = self._hello
+        answer = Answer(question.nonce, hello.cluster, hello.name, hello.advertise)
+        try:
+            self._speaks.sendto(pack_datagram(answer, self._key), sender)
+            self.answered += 1
+        except OSError:  # a false return address, or no room: it will ask again
+            self.refused += 1
+
+
+class Search:
+    """One search for the nodes of a cluster, and what came of it."""
+
+    def __init__(self, settings: Discovery, bound_to: str, cluster: str, key: bytes) -> None:
+        self.settings = settings
+        self.interface = settings.interface_of(bound_to)
+        self.found: dict[str, str] = {}  # address to name, in the order of their answers
+        self.others: set[str] = set()  # clusters that nobody asked for
+        self.asked = 0  # times
+        self.refused = 0  # answers that were malformed, or to another question
+        self.unproved = 0  # answers without proof of the key
+        self.trouble = ""  # why the last question could not be sent
+        self._question = Question(secrets.token_bytes(NONCE_BYTES), cluster)
+        self._key = key
+        self._first = asyncio.Event()  # an answer has come
+
+    async def run(self, timeout: float) -> None:
+        """Ask until somebody answers, and a little longer for the others; or until the timeout."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        pause = FIRST_PAUSE_S
+        sock = self._open()
+        loop.add_reader(sock, self._drain, sock)
+        try:
+            while not self.found and loop.time() < deadline:
+                self._ask(sock)
+                await self._wait(min(pause, deadline - loop.time()))
+                pause = min(2 * pause, LONGEST_PAUSE_S)
+            if self.found:
+                await asyncio.sleep(COLLECT_S)
+        finally:
+            loop.remove_reader(sock)
+            sock.close()
+
+    def where(self) -> str:
+        """What was asked, for people."""
+        return f"multicast group {self.settings.group} on interface {self.interface}"
+
+    def why_nobody(self) -> str:
+        """Why nothing was found, as far as one can know."""
+        told = [f"asked {self.asked} times, no node of cluster {self._question.cluster!r} answered"]
+        if self.trouble:
+            told.append(f"the last question was not sent: {self.trouble}")
+        if self.others:
+            told.append(f"nodes of other clusters did: {', '.join(map(repr, sorted(self.others)))}")
+        if self.unproved:
+            told.append(f"{self.unproved} answers came without proof of the key")
+        if self.refused:
+            told.append(f"{self.refused} answers were malformed")
+        return ", ".join(told)
+
+    def _open(self) -> socket.socket:
+        try:
+            sock = unicast_socket((self.interface, 0), SOCKET_BUFFER)
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError(
+                    f"interface={self.interface!r} is no address of this machine"
+                ) from error
+            raise
+        prepare_to_multicast(sock, self.settings.carrier, self.interface)
+        return sock
+
+    def _ask(self, sock: socket.socket) -> None:
+        self.asked += 1
+        try:
+            sock.sendto(pack_datagram(self._question, self._key), self.settings.carrier.address)
+            self.trouble = ""
+        except OSError as error:  # the network may be on its way up
+            self.trouble = str(error)
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._first.wait()
+        except TimeoutError:
+            return
+
+    def _drain(self, sock: socket.socket) -> None:
+        for data, _ in _waiting(sock):
+            try:
+                self._take(unpack_datagram(data, Answer, self._key))
+            except Unproved:
+                self.unproved += 1
+            except FrameError:
+                self.refused += 1
+
+    def _take(self, answer: Answer) -> None:
+        if answer.nonce != self._question.nonce:
+            raise FrameError("an answer to another question")
+        if answer.cluster != self._question.cluster:
+            if len(self.others) < MAX_OTHERS:
+                self.others.add(answer.cluster)
+        elif len(self.found) < MAX_FOUND:
+            self.found.setdefault(answer.address, answer.name)
+            self._first.set()
+
+
+class Allowance:
+    """So many per second, and as many at once after a quiet second."""
+
+    def __init__(self, per_second: int, now: float) -> None:
+        self._rate = per_second
+        self._left = float(per_second)
+        self._at = now
+
+    def take(self, now: float) -> bool:
+        """Whether one more may be done."""
+        self._left = min(self._rate, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+def _waiting(sock: socket.socket) -> list[tuple[bytes, Address]]:
+    """The datagrams that have come, a bounded number; one that is too long shows by its length."""
+    datagrams: list[tuple[bytes, Address]] = []
+    for _ in range(READ_AT_ONCE):
+        try:
+            datagrams.append(sock.recvfrom(QUESTION_BYTES + 1))
+        except OSError:  # no more; or a peer's port was closed, which does not concern us
+            break
+    return datagrams
