@@ -8,12 +8,16 @@
     │   ├── OrderMismatch          the group exists with another order or protocol
     │   ├── ScopeError             a group-scoped protocol in a second overlapping group
     │   ├── AlreadyJoined          joined twice
+    │   ├── StateUnavailable       no member could give the state that a joiner asked for
     │   └── GroupClosed            used after leave, or after the node was closed
     ├── PeerError                  another process did wrong: counted, its connection closed
     │   └── FrameError             malformed, oversized or wrong-version bytes
     ├── JoinTimeout                no seed answered; lists each address with its reason
     ├── NodeEnded                  the stream of a node ended for a reason the application must see
-    │   ├── Excluded               the others went on without this node
+    │   ├── NodeOut                ... and goes on when the node is back, unless rejoin=False
+    │   │   ├── Excluded           the others went on without this node
+    │   │   ├── NotPrimary         this node is on the smaller side of a partition
+    │   │   └── Dissolved          its side of a partition joins the other one; never in a stream
     │   └── SequencerLost          the process that numbers messages and views is gone
     └── TraceError                 a trace that cannot be read: file, line, column, reason
 
@@ -25,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 
 class OrdercastError(Exception):
@@ -75,6 +80,19 @@ class AlreadyJoined(UsageError):
     """This node is in that group already."""
 
 
+class StateUnavailable(UsageError):
+    """A join with `state=` got no state. It was undone: this node is not in the group."""
+
+    def __init__(self, group: str, reasons: Mapping[str, str]) -> None:
+        lines = "; ".join(f"{member}: {reason}" for member, reason in reasons.items())
+        super().__init__(
+            f"no member of group {group!r} gave its state ({lines}). Join without state= to start "
+            "from nothing, or have a member join with state= first"
+        )
+        self.group = group
+        self.reasons = dict(reasons)
+
+
 class GroupClosed(UsageError):
     """The group was left, or its node closed."""
 
@@ -105,17 +123,52 @@ class NodeEnded(OrdercastError):
     """The node's stream ended, and not because the application closed it."""
 
 
-class Excluded(NodeEnded):
+class NodeOut(NodeEnded):
+    """The node is out of its cluster, and comes back by itself unless it has `rejoin=False`.
+
+    A stream raises it once, after what was in order, and goes on when it is read again.
+    """
+
+    in_stream: ClassVar[bool] = True  # does the application's loop see it?
+
+
+class Excluded(NodeOut):
     """The other members went on without this node."""
 
-    def __init__(self, group: str, view: int, reason: str) -> None:
+    def __init__(self, group: str, view: int, reason: str, *, rejoins: bool = True) -> None:
         super().__init__(
-            f"this node was excluded from {group!r} in view {view}: {reason}. "
-            "Start a new Node to join again"
+            f"this node was excluded from {group!r} in view {view}: {reason}. {_hope(rejoins)}"
         )
         self.group = group
         self.view = view
         self.reason = reason
+
+
+class NotPrimary(NodeOut):
+    """This node cannot reach enough of the last view to go on: others may, without it."""
+
+    def __init__(self, view: int, missing: tuple[str, ...], *, rejoins: bool = True) -> None:
+        super().__init__(
+            f"this node is cut off: of view {view} it cannot reach {', '.join(missing)}, and the "
+            f"rest is no majority. {_hope(rejoins)}"
+        )
+        self.view = view
+        self.missing = missing
+
+
+class Dissolved(NodeOut):
+    """The views of this side of a partition ended in order: its nodes go over to the other one."""
+
+    in_stream = False
+
+    def __init__(self) -> None:
+        super().__init__("this node is on its way to the other side of a partition that is over")
+
+
+def _hope(rejoins: bool) -> str:
+    if rejoins:
+        return "It comes back by itself; read the stream on"
+    return "Start a new Node to join again (rejoin=False)"
 
 
 class SequencerLost(NodeEnded):

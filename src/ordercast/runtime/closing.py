@@ -27,7 +27,21 @@ async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
     drained = in_order and site.error is None and await _leave_all(site, stays, deadline)
     if drained:
         await _let_consumer_finish(site, deadline)
-    site.stop(GroupClosed("the node was closed"), raises=False)
+    site.stop(GroupClosed("the node was closed"))
+    site.lifetime.end()
+    await _shut(site, deadline, drained=drained)
+
+
+async def drop_site(site: Site, reason: str) -> None:
+    """Close a Site that never got so far as to put anything into the node's streams."""
+    deadline = asyncio.get_running_loop().time() + site.options.close_timeout
+    site.stop(GroupClosed(reason))
+    await _shut(site, deadline, drained=False)
+
+
+async def _shut(site: Site, deadline: float, *, drained: bool) -> None:
+    """Say good-bye, seal the log, close the connections."""
+    loop = asyncio.get_running_loop()
     site.peers.close("the node was closed", goodbye=site.error is None)
     try:
         await _close_recorder(site, drained)
@@ -66,6 +80,11 @@ async def _close_recorder(site: Site, drained: bool) -> None:
         if drained:
             site.record_end()
     finally:
-        recorder = site.give_up_recorder()
-        if recorder is not None:
-            await asyncio.to_thread(recorder.close)
+        await close_log(site)
+
+
+async def close_log(site: Site) -> None:
+    """In another thread: sealing takes a while."""
+    recorder = site.give_up_recorder()
+    if recorder is not None:
+        await asyncio.to_thread(recorder.close)

@@ -123,8 +123,8 @@ class Follower:
 
     def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
         if isinstance(message, Evicted) and (pid == self.leader.pid or conn is self._recalling):
-            reason = Excluded(message.group or "the cluster", message.view, message.reason)
-            self._end(reason)
+            group, rejoins = message.group or "the cluster", self._site.options.rejoin
+            self._end(Excluded(group, message.view, message.reason, rejoins=rejoins))
         elif isinstance(message, Apply) and pid is None:
             conn.send(encode(Redirect(self.leader.address)))
         elif pid == self.leader.pid:

@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """One stay of a node in a group. Made by `Node.join`; over after `leave`."""
+    """One stay of a node in a group. Made by `Node.join`; over after `leave`.
+
+    It outlives an outage: a node that comes back is in its groups again, in these very objects.
+    """
 
     def __init__(self, node: Node, member: Membership) -> None:
         self.node = node
-        self._member = member
+        self._seat = member.seat
+
+    @property
+    def _member(self) -> Membership:
+        """This node in the group, as its newest incarnation was let in."""
+        return self._seat.member
 
     @property
     def name(self) -> str:
@@ -46,15 +54,15 @@ class Group:
 
     def multicast(self, body: Any) -> Coroutine[Any, Any, Receipt]:
         """Send to all members, this node included. Waits only for room in the window."""
-        return self._member.multicast(body)
+        return self._seat.member.multicast(body)
 
     def multicast_many(self, bodies: Iterable[Any]) -> Coroutine[Any, Any, Receipt]:
         """Send many messages, in large frames. The receipt is that of the last."""
-        return self._member.multicast_many(bodies)
+        return self._seat.member.multicast_many(bodies)
 
     def held_back(self) -> list[HeldBack]:
         """What came, or was sent, and waits here: for what, and how long. The oldest first."""
-        return list(held_back_of(self.node._site, self._member.group.gid))
+        return list(held_back_of(self._member.site, self._member.group.gid))
 
     async def leave(self) -> None:
         """Stop being a member. What was sent before still reaches the others."""
@@ -63,16 +71,16 @@ class Group:
     def __aiter__(self) -> AsyncIterator[Event]:
         """The events of this group alone. From now on the node's stream is without them."""
         self._take_own_stream()
-        return EventStream(self._member.inbox)
+        return EventStream(self._seat.inbox)
 
     def batches(self) -> AsyncIterator[list[Event]]:
         """The same in lists."""
         self._take_own_stream()
-        return BatchStream(self._member.inbox)
+        return BatchStream(self._seat.inbox)
 
     def _take_own_stream(self) -> None:
-        check_group_stream(self.node._site, self._member)
-        self.node._site.give_own_inbox(self._member)
+        check_group_stream(self._member)
+        self._member.site.lifetime.give_own_inbox(self._seat)
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}, order {self.order!r} by {self.protocol!r}>"

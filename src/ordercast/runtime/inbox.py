@@ -4,6 +4,9 @@ Frames lie here packed. They are opened when the application comes for them, man
 time; that is the moment at which they count as delivered and at which their senders get credit.
 What was opened and not yet taken stays in `ready`, which belongs to the inbox: a loop that is
 cancelled or left with `break` loses nothing, the next one continues there.
+
+An inbox outlives an outage of its node: an interruption lies among the parcels. It is raised once,
+in its place, and whoever reads on gets what came after it.
 """
 
 from __future__ import annotations
@@ -19,12 +22,22 @@ from ordercast.runtime.items import Event
 Parcel = TypeVar("Parcel")
 
 
+class Interruption:
+    """The place in a stream where the node was out."""
+
+    __slots__ = ("error", "passed")
+
+    def __init__(self, error: BaseException, passed: Callable[[], None]) -> None:
+        self.error = error
+        self.passed = passed  # to be called when the application has got there
+
+
 class Inbox(Generic[Parcel]):
     """The parcels of one stream. `unwrap` opens one, at the moment of handing over."""
 
     def __init__(self, name: str, unwrap: Callable[[Parcel], list[Event]], max_batch: int) -> None:
         self.name = name  # how errors call the stream
-        self.parcels: deque[Parcel] = deque()  # delivered, not opened
+        self.parcels: deque[Parcel | Interruption] = deque()  # delivered, not opened
         self.ready: Iterator[Event] = iter(())  # opened, not taken
         self.consumer: asyncio.Task[object] | None = None  # the task that asked last
         self.replies = 0  # one for each event of the batch in hand: these may always be sent
@@ -37,6 +50,21 @@ class Inbox(Generic[Parcel]):
     def put(self, parcel: Parcel) -> None:
         """One more delivery."""
         self.parcels.append(parcel)
+        self._wake()
+
+    def interrupt(self, error: BaseException, passed: Callable[[], None]) -> None:
+        """Raise this, once, after all that is here. Of several in a row only the last is raised."""
+        if self.parcels and isinstance(self.parcels[-1], Interruption):
+            self.parcels.pop()
+        self.parcels.append(Interruption(error, passed))
+        self._wake()
+
+    @property
+    def interruptions(self) -> int:
+        """How many the application has not come to."""
+        return sum(isinstance(parcel, Interruption) for parcel in self.parcels)
+
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -47,20 +75,24 @@ class Inbox(Generic[Parcel]):
         opened: Callable[[Event], bool],
         packed: Callable[[Parcel], bool],
     ) -> None:
-        """Give another inbox its part of all that waits here."""
+        """Give another inbox its part of all that waits here; interruptions are part of both."""
         events, parcels = list(self.ready), list(self.parcels)
         other.ready = iter([event for event in events if opened(event)])
         self.ready = iter([event for event in events if not opened(event)])
-        other.parcels.extend(parcel for parcel in parcels if packed(parcel))
-        self.parcels = deque(parcel for parcel in parcels if not packed(parcel))
+        self.parcels.clear()
+        for parcel in parcels:
+            if isinstance(parcel, Interruption):
+                other.interrupt(parcel.error, parcel.passed)
+                self.parcels.append(parcel)
+            else:
+                (other if packed(parcel) else self).parcels.append(parcel)
 
     def end(self, error: BaseException | None = None) -> None:
         """Nothing more will come: after the rest, the loop ends, or raises `error`."""
         if not self.ended:
             self.ended = True
             self.error = error
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_result(None)
+            self._wake()
 
     def next_batch(self) -> Coroutine[Any, Any, list[Event]]:
         """All that is there, at most `max_batch` or one frame; waits if there is nothing."""
@@ -94,11 +126,22 @@ class Inbox(Generic[Parcel]):
 
     def _open(self) -> list[Event]:
         parcels = self.parcels
-        batch = self._unwrap(parcels.popleft())
+        if isinstance(parcels[0], Interruption):
+            raise self._pass(parcels[0])
+        batch: list[Event] = []
         while parcels and len(batch) < self._max_batch:
-            batch += self._unwrap(parcels.popleft())
+            parcel = parcels[0]
+            if isinstance(parcel, Interruption):
+                break
+            parcels.popleft()
+            batch += self._unwrap(parcel)
         self.replies = len(batch)
         return batch
+
+    def _pass(self, interruption: Interruption) -> BaseException:
+        self.parcels.popleft()
+        interruption.passed()
+        return interruption.error.with_traceback(None)
 
     async def _wait(self) -> None:
         if self._waiter is not None:

@@ -10,11 +10,13 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.items import Event, Message, View
+from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
+    from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.site import Site
 
 Parcel = tuple["Membership", Delivery | View, int, int]
@@ -27,11 +29,12 @@ class Membership(Sending):
     def __init__(
         self, site: Site, group: GroupEntry, scope: str | None, outbox: Outbox, first_message: int
     ) -> None:
-        super().__init__(site, group, outbox, first_message, site.is_consumer)
+        super().__init__(site, group, outbox, first_message, site.lifetime.is_consumer)
+        self.site = site
         self.scope = scope
+        self.seat = Seat(self, site.lifetime.inbox)  # a new one, unless this node comes back
         self.visit: Sending | None = None  # as a guest, just before: not all have what it sent
         self.directory = site.directory
-        self.inbox = site.inbox  # the node's, until the group gets a stream of its own
         self.view: View | None = None  # the last one put into the inbox
         self.consumed = 0  # frames taken by the application, not yet told to the stack
         self.pending_frames = 0  # delivered, not taken
@@ -41,6 +44,11 @@ class Membership(Sending):
         self._taken = site.taken
         self._brought = site.engine.brought
 
+    @property
+    def inbox(self) -> Inbox[Parcel]:
+        """Where its deliveries go: the node's stream, or the group's own."""
+        return self.seat.inbox
+
     # -- the stack's side of deliveries -----------------------------------------------------------
 
     def deliver(self, delivery: Delivery) -> None:
@@ -49,7 +57,7 @@ class Membership(Sending):
         size = len(delivery[4])
         self.pending_bytes += size
         overhead = 0 if self._brought is None else self._brought.overhead(delivery)
-        self.inbox.put((self, delivery, size, overhead))
+        self.seat.inbox.put((self, delivery, size, overhead))
         if delivery[1] == self.me:
             ordered = self.progress.ordered
             ordered.reach(ordered.value + 1)
@@ -71,7 +79,8 @@ class Membership(Sending):
         )
         if self.recorder is not None:
             self._identities[view.number] = self.directory.identities_of(view.members)
-        self.inbox.put((self, self.view, 0, 0))
+        self.seat.member = self  # before the application learns of the view, and sends
+        self.seat.inbox.put((self, self.view, 0, 0))
         if self.me in view.members:
             if not self.installed.done():
                 self.installed.set_result(None)
@@ -126,8 +135,12 @@ class Membership(Sending):
     @property
     def over(self) -> bool:
         """Left, all that was sent is ordered, and the application came for everything."""
-        untaken = self.pending_frames or self._identities
-        return self.closed is not None and self.all_ordered and not untaken
+        return self.closed is not None and self.all_ordered and not self.untaken
+
+    @property
+    def untaken(self) -> bool:
+        """Is there something that the application has not come for, and that is to be recorded?"""
+        return bool(self.pending_frames or self._identities)
 
     def take_consumed(self) -> int:
         """Frames taken since the last call."""

@@ -7,21 +7,25 @@ import logging
 import secrets
 import time
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ordercast.core.ids import check_name
-from ordercast.errors import ConfigError, JoinTimeout, UsageError
+from ordercast.errors import ConfigError, JoinTimeout, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_site
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
+from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel
 from ordercast.runtime.receipt import Receipt
+from ordercast.runtime.reentry import Reentry
+from ordercast.runtime.retired import Retired
 from ordercast.runtime.site import Site
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
@@ -77,6 +81,9 @@ class Node:
         self._trace = None if trace is None else Path(trace)
         self._trace_level = _checked_level(trace_level, self._trace)
         self._run = None if run is None else check_name("run", run)
+        self._lifetime = Lifetime(self._options.max_batch, _tell(weakref.ref(self)))
+        self._retired = Retired()
+        self._returning: asyncio.Task[None] | None = None  # the way back from the latest outage
         self._closing: asyncio.Task[None] | None = None
 
     def _find_place(self, bootstrap: bool) -> None:
@@ -118,13 +125,7 @@ class Node:
         """Take the port and get into the cluster. `async with` does this."""
         if self._state != "new":
             raise UsageError(f"node {self.name!r} was started already; make a new Node")
-        hello = Hello(
-            cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
-            session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
-        )  # fmt: skip
-        self._site = Site(
-            hello, self._options, self._trace, self._run, trace_level=self._trace_level
-        )
+        self._site = self._new_site()
         self._stays = Stays(self._site)
         self._state = "starting"
         try:
@@ -135,6 +136,17 @@ class Node:
             await close_site(self._site, self._stays, in_order=False)
             raise
         self._state = "running"
+
+    def _new_site(self) -> Site:
+        """The inside of one incarnation."""
+        hello = Hello(
+            cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
+            session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
+        )  # fmt: skip
+        return Site(
+            hello, self._options, self._trace, self._run, self._lifetime,
+            trace_level=self._trace_level,
+        )  # fmt: skip
 
     async def _get_in(self) -> None:
         if self._leads:
@@ -148,6 +160,43 @@ class Node:
             if unreachable:
                 raise JoinTimeout(unreachable, self._options.join_timeout)
         self._site.start_recording()
+
+    # -- outages ----------------------------------------------------------------------------------
+
+    def _ended(self, site: Site) -> None:
+        """A Site has ended by itself. If the reason may pass, the node comes back."""
+        if site is not self._site:
+            return  # it never got in
+        error = site.error
+        if self._state == "running" and self._options.rejoin and isinstance(error, NodeOut):
+            self._lifetime.go_out(error, self._retired.sweep)
+            self._retired.add(site)
+            self._returning = asyncio.ensure_future(self._way_back(site).run(self._returning))
+        else:
+            self._lifetime.end(error)
+
+    def _way_back(self, site: Site) -> Reentry:
+        listed = () if self._members is None else self._members.values()
+        known = (*(node.address for node in site.directory.live.values()), *self._seeds, *listed)
+        return Reentry(
+            site, self._stays.absent(), new_site=self._new_site, adopt=self._adopt,
+            addresses=[a for a in dict.fromkeys(known) if a != site.me.address],
+            bind=parse_address("bind", site.peers.address), any_port=self._bind[1] == 0,
+        )  # fmt: skip
+
+    def _adopt(self, site: Site, stays: Stays) -> None:
+        self._site, self._stays, self._leads = site, stays, False
+        self._lifetime.re_entries += 1
+
+    async def _close(self) -> None:
+        """Whether the node is in, out, or on its way back."""
+        if self._returning is not None:
+            self._returning.cancel()
+            await asyncio.wait((self._returning,))
+        try:
+            await close_site(self._site, self._stays, in_order=True)
+        finally:
+            await self._retired.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -169,9 +218,7 @@ class Node:
             return
         if self._closing is None:
             self._state = "closed"
-            self._closing = asyncio.ensure_future(
-                close_site(self._site, self._stays, in_order=True)
-            )
+            self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
 
     def __del__(self) -> None:
@@ -220,12 +267,12 @@ class Node:
     def __aiter__(self) -> AsyncIterator[Event]:
         """All messages and views of all groups of this node, in the order of delivery."""
         self._check_started()
-        return EventStream(self._site.inbox)
+        return EventStream(self._lifetime.inbox)
 
     def batches(self) -> AsyncIterator[list[Event]]:
         """The same stream in lists, for speed."""
         self._check_started()
-        return BatchStream(self._site.inbox)
+        return BatchStream(self._lifetime.inbox)
 
     # -- what it is and how it is -----------------------------------------------------------------
 
@@ -264,6 +311,19 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.name!r}, {self._state}>"
+
+
+def _tell(node: weakref.ref[Node]) -> Callable[[Site], None]:
+    """Tell the node that a Site has ended, and do not keep it alive for that."""
+
+    def ended(site: Site) -> None:
+        owner = node()
+        if owner is not None:
+            owner._ended(site)
+        else:
+            site.lifetime.end(site.error)
+
+    return ended
 
 
 def _checked_level(level: TraceLevel, trace: Path | None) -> TraceLevel:

@@ -46,7 +46,7 @@ class Sending:
         self.gone: asyncio.Future[None] = loop.create_future()  # ... and out again
         self._max_message = site.options.max_message
         self._bodies = site.bodies
-        self._read_here = site.read_here
+        self._read_here = site.lifetime.read_here
         self._multicast = site.engine.multicast
 
     async def multicast(self, body: Any) -> Receipt:

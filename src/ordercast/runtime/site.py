@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ordercast.core.events import Consumed, Event
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
-from ordercast.errors import FrameError, GroupClosed, PeerError
+from ordercast.errors import GroupClosed, PeerError
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
@@ -39,10 +39,10 @@ from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.follower import Follower
 from ordercast.runtime.held import SiteNames
-from ordercast.runtime.inbox import Inbox
-from ordercast.runtime.items import Event as Item
+from ordercast.runtime.inbox import Interruption
 from ordercast.runtime.leader import Leader
-from ordercast.runtime.membership import Membership, Parcel
+from ordercast.runtime.lifetime import Lifetime, open_parcel
+from ordercast.runtime.membership import Membership
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
@@ -77,10 +77,12 @@ class Site:
         options: NodeOptions,
         trace: Path | None,
         run: str | None,
+        lifetime: Lifetime,
         *,
         trace_level: TraceLevel = "application",
     ) -> None:
         self.options = options
+        self.lifetime = lifetime  # what it shares with the Sites before and after it
         self.directory = Directory()
         self.peers = Peers(
             self, hello, options.for_connections(), options.max_nodes, options.join_timeout
@@ -93,7 +95,6 @@ class Site:
         self.recorder: Recorder | None = None
         self.memberships: dict[GroupId, Membership] = {}
         self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
-        self.inbox: Inbox[Parcel] = Inbox("the node's stream", self._unwrap, options.max_batch)
         self.error: BaseException | None = None  # why this node ended by itself
         self.in_cluster = False
         self.bodies = Bodies(options.codec)
@@ -102,7 +103,6 @@ class Site:
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
-        self._own_inboxes: list[Inbox[Parcel]] = []  # of groups with a stream of their own
         self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
         self._trace = trace
         self._trace_level = trace_level
@@ -202,8 +202,7 @@ class Site:
         self.role.left(gid)
         self._first_message[member.group.name] = member.next_message
         del self.memberships[gid]
-        if member.inbox is not self.inbox:
-            member.inbox.end()
+        self.lifetime.end_stream_of(member.seat)
         if isinstance(self.role, Follower):
             self.engine.leave(gid)
 
@@ -228,41 +227,6 @@ class Site:
         return [
             m for m in self.memberships.values() if m.outbox is member.outbox and m is not member
         ]
-
-    def give_own_inbox(self, member: Membership) -> None:
-        """The group gets a stream of its own, with what already waits for it."""
-        if member.inbox is not self.inbox:
-            return
-        if self.memberships.get(member.group.gid) is not member:
-            raise GroupClosed(
-                f"group {member.group.name!r} was left; what it delivered is in the node's stream"
-            )
-        name = f"the stream of group {member.group.name!r}"
-        own: Inbox[Parcel] = Inbox(name, self._unwrap, self.options.max_batch)
-        self._own_inboxes = [box for box in self._own_inboxes if box.parcels or not box.ended]
-        self._own_inboxes.append(own)
-        self.inbox.split(
-            own,
-            opened=lambda event: event.group == member.group.name,
-            packed=lambda parcel: parcel[0] is member,
-        )
-        member.inbox = own
-        if self.inbox.ended:
-            own.end(self.inbox.error)
-
-    def inboxes(self) -> Iterator[Inbox[Parcel]]:
-        """All streams of this node."""
-        yield self.inbox
-        yield from self._own_inboxes
-
-    def read_here(self) -> Inbox[Parcel] | None:
-        """The stream of this node that the running task reads; None if it reads none."""
-        task = asyncio.current_task()
-        return next((inbox for inbox in self.inboxes() if inbox.consumer is task), None)
-
-    def is_consumer(self) -> bool:
-        """Is the running task one that reads a stream of this node?"""
-        return self.read_here() is not None
 
     # -- the turn ---------------------------------------------------------------------------------
 
@@ -300,15 +264,6 @@ class Site:
         """Send all open frames."""
         for outbox in self._outboxes.values():
             outbox.seal()
-
-    def _unwrap(self, parcel: Parcel) -> list[Item]:
-        member, item, size, overhead = parcel
-        try:
-            return member.hand_over(item, size, overhead)
-        except FrameError as reason:
-            assert isinstance(item, tuple)
-            self.peers.fault(item[1], str(reason))
-            return []
 
     # -- effects of the stack ---------------------------------------------------------------------
 
@@ -402,14 +357,15 @@ class Site:
     # -- the end ----------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """This node is out. The streams yield what is in order already, then raise."""
+        """This Site is out, for good. Its owner learns it, and decides whether another follows."""
         if self.error is None:
             self.error = error
             self.stop(error)
             self.peers.close(str(error), goodbye=False)
+            self.lifetime.ended(self)
 
-    def stop(self, reason: BaseException, *, raises: bool = True) -> None:
-        """Nothing is sent or delivered any more; whoever waits is told."""
+    def stop(self, reason: BaseException) -> None:
+        """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
         self.return_calls.stop()
         if self.in_cluster:
@@ -417,8 +373,6 @@ class Site:
             self.role.stop(reason)
         for sending in (*self.memberships.values(), *self.visits.values()):
             sending.close(reason)
-        for inbox in self.inboxes():
-            inbox.end(reason if raises else None)
         if self.recorder is not None:
             self.recorder.flush()
 
@@ -430,10 +384,14 @@ class Site:
         complete = all(stay.all_ordered and not stay.pending_frames for stay in self.stays_begun)
         complete = complete and not self.visits  # one that ended has all in order
         if self.recorder is not None and complete:
-            for inbox in self.inboxes():
-                for parcel in inbox.parcels:
-                    self._unwrap(parcel)
+            self._record_untaken_views()
             self.recorder.end()
+
+    def _record_untaken_views(self) -> None:
+        for inbox in self.lifetime.inboxes():
+            for parcel in inbox.parcels:
+                if not isinstance(parcel, Interruption) and parcel[0].site is self:
+                    open_parcel(parcel)
 
     def give_up_recorder(self) -> Recorder | None:
         """Nothing is recorded any more; the recorder may be closed in another thread."""

@@ -29,6 +29,8 @@ def stats_of(site: Site) -> dict[str, Any]:
     options = site.options
     oldest = site.engine.ages.oldest()
     stats: dict[str, Any] = {
+        "incarnation": site.me.incarnation,
+        **site.lifetime.facts(),
         "nodes": len(site.directory.live),
         "max_nodes": options.max_nodes,
         "peer_faults": site.peers.peer_faults,
@@ -110,7 +112,9 @@ def status_json(site: Site) -> bytes:
         "shared_options": site.options.shared(),
     }
     if not site.in_cluster:
-        return msgspec.json.encode({**told, "state": "joining"})
+        out = site.lifetime.out_since is not None
+        state = {"state": "out", **site.lifetime.facts()} if out else {"state": "joining"}
+        return msgspec.json.encode(told | state)
     return msgspec.json.encode(
         {
             **told,

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from ordercast.core.ids import check_name
-from ordercast.errors import AlreadyJoined, GroupClosed, JoinTimeout, UsageError
+from ordercast.errors import (
+    AlreadyJoined,
+    GroupClosed,
+    JoinTimeout,
+    NodeOut,
+    OrdercastError,
+    UsageError,
+)
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.control import GroupEntry
+from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
@@ -15,28 +24,43 @@ from ordercast.runtime.site import Site
 from ordercast.runtime.visit import Visit, Visits
 
 
+class Absent(NamedTuple):
+    """Where a node that is out was, and is to be again."""
+
+    seats: dict[str, Seat]  # by the names of the groups, in the order in which they were joined
+    visits: tuple[str, ...]  # groups that it sent to as a guest
+
+
 class Stays:
     """The groups that a node is in, or is about to be in."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, absent: Absent | None = None) -> None:
+        """`absent`: where the incarnation before this one was, and is to be again."""
         self._site = site
         self.visits = Visits(site)
+        self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
 
     async def join(
-        self, name: str, order: str | None, protocol: str | None, scope: str | None
+        self,
+        name: str,
+        order: str | None,
+        protocol: str | None,
+        scope: str | None,
+        *,
+        seat: Seat | None = None,
     ) -> Membership:
-        """Be a member: returns when the first view is installed."""
+        """Be a member: returns when the first view is installed. `seat`: be one again."""
         check_name("group", name)
         asked = wish(order, protocol, scope)
-        self._check_new(name)
+        self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
         try:
             entry = await self._enter(name, asked, protocol)
             visit = await self._end_visit(name)
-            return await self._begin(entry, scope, visit)
+            return await self._begin(entry, scope, visit, seat)
         finally:
             del self._entering[name]
 
@@ -73,10 +97,13 @@ class Stays:
                 return member
         return await self.visits.begun(name)
 
-    async def _begin(self, entry: GroupEntry, scope: str | None, visit: Visit | None) -> Membership:
+    async def _begin(
+        self, entry: GroupEntry, scope: str | None, visit: Visit | None, seat: Seat | None
+    ) -> Membership:
         site = self._site
         member = site.open_membership(entry, scope)
         member.visit = visit
+        member.seat = seat or member.seat
         site.role.prepared(entry.gid)
         timeout = site.options.join_timeout
         try:
@@ -91,9 +118,10 @@ class Stays:
             raise
         return member
 
-    def _check_new(self, name: str) -> None:
+    def _check_new(self, name: str, seat: Seat | None) -> None:
         joined = {member.group.name for member in self._site.memberships.values()}
-        if name in joined or name in self._entering:
+        returns = seat is None and name in self._absent.seats
+        if name in joined or name in self._entering or returns:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
 
     def _others(self, name: str) -> dict[str, Wish]:
@@ -104,8 +132,37 @@ class Stays:
         }
         return {other: had for other, had in (have | self._entering).items() if other != name}
 
+    async def rejoin(self, seat: Seat) -> None:
+        """Be a member again, as the incarnation before this one was."""
+        before, group = seat.member, seat.member.group
+        member = await self.join(group.name, group.order, group.protocol, before.scope, seat=seat)
+        if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
+            self._begin_to_leave(member)
+
+    def lose(self, seat: Seat, reason: OrdercastError) -> None:
+        """The node comes back without this seat."""
+        self._absent.seats.pop(seat.member.group.name, None)
+        self._site.lifetime.end_stream_of(seat)
+        seat.member.close(reason)
+
+    def absent(self) -> Absent:
+        """Where this node was when its Site ended, or was on its way to, and had not left."""
+        members = self._site.memberships.values()
+        stayed = [m for m in members if m.view is not None and m not in self._leaving]
+        seats = {member.group.name: member.seat for member in stayed}
+        visits = dict.fromkeys((*self.visits.open, *self._absent.visits))
+        self._absent = Absent(seats | self._absent.seats, tuple(visits))
+        return self._absent
+
     async def leave(self, member: Membership) -> None:
-        """Let what was sent be ordered, then be out of the next view. Goes on if cancelled."""
+        """Let what was sent be ordered, then be out of the next view. Goes on if cancelled.
+
+        A node that is out has nothing to wait for: it will not come back to this group.
+        """
+        name = member.group.name
+        if member.seat is self._absent.seats.get(name) and isinstance(member.closed, NodeOut):
+            self.lose(member.seat, GroupClosed(f"group {name!r} was left"))
+            return
         member.check_open()
         await asyncio.shield(self._begin_to_leave(member))
 
@@ -146,9 +203,9 @@ class Stays:
             self._begin_to_leave(member)
 
 
-def check_group_stream(site: Site, member: Membership) -> None:
+def check_group_stream(member: Membership) -> None:
     """May the group be read by itself? Only if that cannot break the order of the domain."""
-    others = site.neighbours(member)
+    others = member.site.neighbours(member)
     if others and member.scope != "group":
         names = ", ".join(repr(other.group.name) for other in others)
         raise UsageError(

@@ -1,0 +1,133 @@
+"""What of a node outlives its incarnations: its streams, its seats in groups, its outages.
+
+A node that is out comes back as the next incarnation, with a new `Site`: another process to its
+groups, the same node to its application. A `Site` puts what is delivered into the streams kept
+here, and says when it has ended; what becomes of the streams then is decided by its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ordercast.errors import FrameError, GroupClosed, NodeOut
+from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.items import Event
+
+if TYPE_CHECKING:
+    from ordercast.runtime.membership import Membership, Parcel
+    from ordercast.runtime.site import Site
+
+
+class Seat:
+    """A node's place in one group, from the join to the leave, over all incarnations."""
+
+    def __init__(self, member: Membership, inbox: Inbox[Parcel]) -> None:
+        self.member = member  # of the newest incarnation that had a view of the group
+        self.inbox = inbox  # the node's, until the group gets a stream of its own
+        self.left = False
+
+
+class Lifetime:
+    """The part of a node that its Sites share, one after the other."""
+
+    def __init__(self, max_batch: int, ended: Callable[[Site], None]) -> None:
+        """`ended` is called once for every Site that ends by itself, with its `error` set."""
+        self.inbox: Inbox[Parcel] = Inbox("the node's stream", open_parcel, max_batch)
+        self.ended = ended
+        self.re_entries = 0  # how often the node came back
+        self.out_since: float | None = None  # seconds since 1970; None: it is in all its groups
+        self.out_reason = ""  # ... and why it is not, or could not come back so far
+        self._max_batch = max_batch
+        self._own: list[Inbox[Parcel]] = []  # of groups with a stream of their own
+
+    def facts(self) -> dict[str, Any]:
+        """For the status."""
+        return {
+            "re_entries": self.re_entries,
+            "out_since": self.out_since,
+            "out_reason": self.out_reason,
+        }
+
+    # -- outages ----------------------------------------------------------------------------------
+
+    def go_out(self, error: NodeOut, passed: Callable[[], None]) -> None:
+        """The streams raise this in its place and go on; `passed` is called when one has."""
+        if self.out_since is None:
+            self.out_since = time.time()
+        self.out_reason = str(error)
+        if error.in_stream:
+            for inbox in self.inboxes():
+                if not inbox.ended:
+                    inbox.interrupt(error, passed)
+
+    def come_back(self) -> None:
+        """The node is in all its groups again."""
+        self.out_since = None
+        self.out_reason = ""
+
+    @property
+    def unread_outages(self) -> int:
+        """Outages that some stream has still to tell."""
+        return max(inbox.interruptions for inbox in self.inboxes())
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Nothing more will come: the streams end after the rest, or raise `error`."""
+        for inbox in self.inboxes():
+            inbox.end(error)
+
+    # -- streams ----------------------------------------------------------------------------------
+
+    def inboxes(self) -> Iterator[Inbox[Parcel]]:
+        """All streams of this node."""
+        yield self.inbox
+        yield from self._own
+
+    def give_own_inbox(self, seat: Seat) -> None:
+        """The group gets a stream of its own, with what already waits for it."""
+        if seat.inbox is not self.inbox:
+            return
+        group = seat.member.group.name
+        if seat.left:
+            raise GroupClosed(
+                f"group {group!r} was left; what it delivered is in the node's stream"
+            )
+        own: Inbox[Parcel] = Inbox(f"the stream of group {group!r}", open_parcel, self._max_batch)
+        self._own = [box for box in self._own if box.parcels or not box.ended]
+        self._own.append(own)
+        self.inbox.split(
+            own,
+            opened=lambda event: event.group == group,
+            packed=lambda parcel: parcel[0].seat is seat,
+        )
+        seat.inbox = own
+        if self.inbox.ended:
+            own.end(self.inbox.error)
+
+    def end_stream_of(self, seat: Seat) -> None:
+        """The group was left: its own stream, if it has one, ends after the rest."""
+        seat.left = True
+        if seat.inbox is not self.inbox:
+            seat.inbox.end()
+
+    def read_here(self) -> Inbox[Parcel] | None:
+        """The stream of this node that the running task reads; None if it reads none."""
+        task = asyncio.current_task()
+        return next((inbox for inbox in self.inboxes() if inbox.consumer is task), None)
+
+    def is_consumer(self) -> bool:
+        """Is the running task one that reads a stream of this node?"""
+        return self.read_here() is not None
+
+
+def open_parcel(parcel: Parcel) -> list[Event]:
+    """What the application gets of it, now that it has come for it."""
+    member, item, size, overhead = parcel
+    try:
+        return member.hand_over(item, size, overhead)
+    except FrameError as reason:
+        assert isinstance(item, tuple)
+        member.site.peers.fault(item[1], str(reason))
+        return []

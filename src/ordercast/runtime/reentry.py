@@ -1,0 +1,185 @@
+"""The way back of a node that is out: as its next incarnation, into all groups it was in.
+
+One task for each outage. It closes what is left of the old Site, then makes a new one, again and
+again until some node that it knew lets it in; then it joins the groups again, in the same order.
+A name that the others have not given up yet is refused, like everything else that may pass: the
+way back ends only when the node is in, or is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from errno import EADDRINUSE
+from itertools import count, islice
+
+from ordercast.errors import AlreadyJoined, JoinTimeout, NodeEnded, OrdercastError, PeerError
+from ordercast.runtime.addresses import Address
+from ordercast.runtime.closing import FAREWELL, drop_site
+from ordercast.runtime.reasons import why_unreachable
+from ordercast.runtime.site import Site
+from ordercast.runtime.stay import Absent, Stays
+
+log = logging.getLogger("ordercast.runtime.reentry")
+
+FIRST_PAUSE = 0.1  # seconds between two rounds; each is twice as long as the one before ...
+LONGEST_PAUSE = 1.0  # ... up to this
+REACH = 1.0  # seconds that an address gets to answer
+ASKED_AT_ONCE = 8  # addresses in one round; the next round asks the next ones
+FAITHFUL_ROUNDS = 3  # so often the old port is asked for, if the system chose it
+MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the application reads on
+
+
+class Reentry:
+    """One outage of a node, from the end of a Site to the last group that was joined again."""
+
+    def __init__(
+        self,
+        old: Site,
+        absent: Absent,
+        *,
+        new_site: Callable[[], Site],
+        adopt: Callable[[Site, Stays], None],
+        addresses: Iterable[str],
+        bind: Address,
+        any_port: bool,
+    ) -> None:
+        """`adopt` is called when the new Site is in the cluster, before it joins a group.
+
+        `any_port`: if the port in `bind` is taken, another one will do.
+        """
+        self._old = old
+        self._absent = absent
+        self._new_site = new_site
+        self._adopt = adopt
+        self._addresses = tuple(addresses)
+        self._bind = bind
+        self._any_port = any_port
+        self._lifetime = old.lifetime
+
+    async def run(self, before: asyncio.Task[None] | None) -> None:
+        """Come back. `before` is the way back that this outage cut short."""
+        if before is not None:
+            before.cancel()
+            await asyncio.wait((before,))
+        log.warning("%s is out: %s", self._old.me.identity, self._old.error)
+        await self._old.role.stopped()
+        await self._old.peers.closed(FAREWELL)
+        site = await self._get_in()
+        stays = Stays(site, absent=self._absent)
+        self._adopt(site, stays)
+        if await self._take_seats(stays):
+            self._lifetime.come_back()
+            log.warning("%s is back as %s", self._old.me.identity, site.me.identity)
+
+    # -- into the cluster -------------------------------------------------------------------------
+
+    async def _get_in(self) -> Site:
+        pause = FIRST_PAUSE
+        for number in count():
+            try:
+                return await self._round(number)
+            except (OSError, OrdercastError) as reason:
+                self._lifetime.out_reason = f"it cannot come back yet: {reason}"
+                log.debug("%s is still out: %s", self._old.me.identity, reason)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        raise AssertionError("counting has no end")
+
+    async def _round(self, number: int) -> Site:
+        """Ask some of the addresses to let this node in."""
+        self._check_that_somebody_reads()
+        site = self._new_site()
+        try:
+            await self._listen(site, number)
+            answering = await self._answering(site, number)
+            unreachable = await site.follow((answering,))
+            if site.error is not None:
+                raise site.error
+            if unreachable:
+                raise JoinTimeout(unreachable, site.options.join_timeout)
+            site.start_recording()
+        except BaseException:
+            await drop_site(site, "this node could not come back")
+            raise
+        return site
+
+    def _check_that_somebody_reads(self) -> None:
+        unread = self._lifetime.unread_outages
+        if unread >= MAX_UNREAD_OUTAGES:
+            raise JoinTimeout({"the stream": f"{unread} outages in it were never read"}, 0)
+
+    async def _listen(self, site: Site, number: int) -> None:
+        try:
+            await site.peers.listen(self._bind)
+        except OSError as error:
+            taken = error.errno == EADDRINUSE and number >= FAITHFUL_ROUNDS
+            if not (self._any_port and taken):
+                raise
+            await site.peers.listen((self._bind[0], 0))
+
+    async def _answering(self, site: Site, number: int) -> str:
+        """The first to answer of this round's addresses."""
+        first = number * ASKED_AT_ONCE % max(1, len(self._addresses))
+        turned = self._addresses[first:] + self._addresses[:first]
+        dials = {
+            asyncio.ensure_future(self._answers(site, address)): address
+            for address in islice(turned, ASKED_AT_ONCE)
+        }
+        reasons: dict[str, str] = {}
+        try:
+            for dial in asyncio.as_completed(dials):
+                address, reason = await dial
+                if reason is None:
+                    return address
+                reasons[address] = reason
+        finally:
+            for task in dials:
+                task.cancel()
+        raise JoinTimeout(reasons, REACH)
+
+    async def _answers(self, site: Site, address: str) -> tuple[str, str | None]:
+        """Why nobody of this cluster can be reached there; None: somebody can."""
+        try:
+            conn = await site.peers.dial(address, REACH, as_stranger=True)
+        except (OSError, PeerError) as reason:
+            return address, why_unreachable(reason)
+        conn.close("it answers")
+        return address, None
+
+    # -- into the groups --------------------------------------------------------------------------
+
+    async def _take_seats(self, stays: Stays) -> bool:
+        """False if the new Site ended in the meantime: its outage has a way back of its own."""
+        try:
+            for name in tuple(self._absent.seats):
+                await self._take_seat(stays, name)
+            for name in self._absent.visits:
+                await self._visit(stays, name)
+        except NodeEnded:
+            return False
+        return True
+
+    async def _take_seat(self, stays: Stays, name: str) -> None:
+        pause = FIRST_PAUSE
+        while (seat := self._absent.seats.get(name)) is not None:
+            try:
+                return await stays.rejoin(seat)
+            except (JoinTimeout, AlreadyJoined) as reason:  # of a try that is being given up
+                self._lifetime.out_reason = f"it cannot join {name!r} again yet: {reason}"
+            except NodeEnded:
+                raise
+            except OrdercastError as reason:
+                log.error("%r cannot be joined again: %s", name, reason)
+                stays.lose(seat, reason)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _visit(self, stays: Stays, name: str) -> None:
+        try:
+            await stays.visits.begun(name)
+        except NodeEnded:
+            raise
+        except OrdercastError as reason:  # the next `send_to` will tell
+            log.debug("no guest of %r again: %s", name, reason)
