@@ -74,8 +74,8 @@ class Owner:
             self.news.clear()
             await self.news.wait()
 
-    async def listen(self, limits: Limits | None = None) -> Listener:
-        options = {"hello": self.hello, "handler": self, "limits": limits or Limits()}
+    async def listen(self, limits: Limits | None = None, **options: Any) -> Listener:
+        options |= {"hello": self.hello, "handler": self, "limits": limits or Limits()}
         self.listeners.append(await listen("127.0.0.1", 0, **options))
         return self.listeners[-1]
 

@@ -12,7 +12,9 @@ from ordercast.errors import FrameError
 from ordercast.wire.control import (
     MAX_PROOF_BYTES,
     MAX_REFUSE_TEXT_BYTES,
+    Challenge,
     Hello,
+    Proof,
     Refuse,
     objection,
 )
@@ -31,19 +33,21 @@ hellos = st.builds(
     advertise=st.one_of(st.just(""), names),
 )
 refusals = st.builds(Refuse, names, names)
+numbers = st.binary(min_size=32, max_size=32)
+openings = st.one_of(hellos, refusals, st.builds(Challenge, numbers), st.builds(Proof, numbers))
 
 
 def hello(**fields: object) -> Hello:
     return Hello(**{"cluster": "c", "name": "alice", "incarnation": 1, **fields})
 
 
-@given(st.one_of(hellos, refusals), st.binary(max_size=50))
+@given(openings, st.binary(max_size=50))
 def test_an_opening_comes_back_and_says_where_it_ends(message, following):
     opening = pack_opening(message)
     assert split_opening(opening + following) == (message, len(opening))
 
 
-@given(st.one_of(hellos, refusals))
+@given(openings)
 def test_every_beginning_of_an_opening_is_incomplete_and_not_an_error(message):
     opening = pack_opening(message)
     assert all(split_opening(opening[:end]) is None for end in range(len(opening)))
@@ -75,11 +79,11 @@ def test_an_opening_over_the_limit_is_refused_before_it_has_come():
 
 
 def test_an_unknown_kind_of_opening_is_refused():
-    with pytest.raises(FrameError, match="unknown kind 2"):
-        split_opening(PREFIX.pack(MAGIC, 2, 0))
+    with pytest.raises(FrameError, match="unknown kind 4"):
+        split_opening(PREFIX.pack(MAGIC, 4, 0))
 
 
-@given(st.one_of(hellos, refusals), st.data())
+@given(openings, st.data())
 def test_a_changed_byte_gives_an_opening_or_a_frame_error(message, data):
     opening = bytearray(pack_opening(message))
     opening[data.draw(st.integers(0, len(opening) - 1))] = data.draw(st.integers(0, 255))
@@ -87,7 +91,7 @@ def test_a_changed_byte_gives_an_opening_or_a_frame_error(message, data):
         found = split_opening(bytes(opening))
     except FrameError:
         return
-    assert found is None or type(found[0]) in (Hello, Refuse)
+    assert found is None or type(found[0]) in (Hello, Refuse, Challenge, Proof)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +123,14 @@ def test_a_refusal_beyond_its_limits_can_neither_be_made_nor_taken(text):
     body = msgspec.msgpack.encode(("cluster", text))
     with pytest.raises(FrameError, match="the Refuse is malformed"):
         split_opening(PREFIX.pack(MAGIC, 1, len(body)) + body)
+
+
+@pytest.mark.parametrize("kind", [2, 3])
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_challenge_and_a_proof_have_one_size(kind, size):
+    body = msgspec.msgpack.encode((bytes(size),))
+    with pytest.raises(FrameError, match=f"is malformed: a .* has 32 bytes, not {size}"):
+        split_opening(PREFIX.pack(MAGIC, kind, len(body)) + body)
 
 
 def test_a_hello_of_a_later_version_with_more_fields_is_readable():

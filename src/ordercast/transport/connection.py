@@ -2,7 +2,8 @@
 
 The side that connects sends its Hello at once. The side that accepts answers with its own Hello
 or with a Refuse, and nothing else is sent before. So the refusal is the last thing on the wire
-and never meets frames on their way, and a stranger learns nothing about the cluster.
+and never meets frames on their way, and a stranger learns nothing about the cluster. With a key,
+both sides prove it first (`ordercast.transport.greeting`).
 
 All frames of one turn of the event loop leave in one write.
 """
@@ -15,7 +16,9 @@ from typing import cast
 
 from ordercast.errors import FrameError, PeerError
 from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
-from ordercast.wire.control import Hello, Refuse, objection
+from ordercast.transport.greeting import Greeting
+from ordercast.transport.tls import fault_of
+from ordercast.wire.control import Hello, Opening, Refuse, objection
 from ordercast.wire.frame import Splitter
 from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening
 
@@ -32,6 +35,7 @@ class Connection(asyncio.Protocol):
         limits: Limits,
         counters: Counters,
         strangers: set[Connection] | None = None,
+        key: bytes = b"",
     ) -> None:
         self.mine = mine
         self.handler = handler
@@ -44,6 +48,7 @@ class Connection(asyncio.Protocol):
         self.fault: PeerError | None = None  # what the peer did wrong
         self.reason = ""  # why it was closed; empty while it is open
         self._strangers = strangers  # accepted by the same listener, no Hello yet
+        self._greeting = Greeting(key, "accepts" if self.accepted else "connects")
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._opening = b""  # of the peer, as far as it came: at most MAX_OPENING bytes
@@ -115,7 +120,7 @@ class Connection(asyncio.Protocol):
         self.refusal = Refuse(reason, text)
         self.counters.refused += 1
         self._drop_queue()
-        self.send(pack_opening(self.refusal))
+        self._say(self.refusal)
         self.close(f"refused: {text}")
 
     async def opened(self) -> None:
@@ -136,6 +141,26 @@ class Connection(asyncio.Protocol):
             self._deadline.cancel()
         self._deadline = self._loop.call_later(seconds, then)
 
+    # -- before it is open ----------------------------------------------------------------------
+
+    def take_place(self) -> bool:
+        """Be one of the accepted without a Hello; False if there are too many."""
+        strangers = self._strangers
+        assert strangers is not None
+        if self in strangers or len(strangers) < self.limits.max_unknown:
+            strangers.add(self)
+            return True
+        self.counters.turned_away += 1
+        self.reason = f"more than {self.limits.max_unknown} connections have not said hello"
+        return False
+
+    def never_made(self, error: Exception | None = None) -> None:
+        """It ended before it began, because TLS with the other side failed. Else: no effect."""
+        if self._transport is None and not self._ended.done():
+            if error is not None:
+                self._count_fault(PeerError(f"no TLS: {fault_of(error)}"))
+            self.connection_lost(None)
+
     # -- what the event loop calls --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -144,13 +169,10 @@ class Connection(asyncio.Protocol):
         host, port = (transport.get_extra_info("peername") or self.peer)[:2]
         self.peer = (host, port)
         self._set_deadline(self.limits.hello_timeout_s, self._hello_late)
-        if self._strangers is None:
-            self.send(pack_opening(self.mine))
-        elif len(self._strangers) < self.limits.max_unknown:
-            self._strangers.add(self)
-        else:
-            self.counters.turned_away += 1
-            self.abort(f"more than {self.limits.max_unknown} connections have not said hello")
+        if not self.accepted:
+            self._say(self._greeting.first(self.mine))
+        elif not self.take_place():
+            self.abort(self.reason)
 
     def data_received(self, data: bytes) -> None:
         if self.reason:
@@ -158,7 +180,7 @@ class Connection(asyncio.Protocol):
         self.counters.reads += 1
         self.counters.bytes_in += len(data)
         try:
-            if self.hello is None:
+            while data and self.hello is None and not self.reason:
                 data = self._open(data)
             if data and not self.reason:
                 frames = self._splitter.feed(data)
@@ -206,11 +228,17 @@ class Connection(asyncio.Protocol):
         self._opening = b""
         if isinstance(message, Refuse):
             self._take_refusal(message)
-        else:
+        elif isinstance(message, Hello):
             self._take_hello(message)
+        else:
+            self._say(self._greeting.answer(message, self.mine))
         return data[end - kept :]
 
+    def _say(self, message: Opening) -> None:
+        self.send(pack_opening(message))
+
     def _take_hello(self, hello: Hello) -> None:
+        self._greeting.check(hello)
         refuse = objection(self.mine, hello)
         if refuse is not None:
             if not self.accepted:
@@ -222,7 +250,7 @@ class Connection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         if self.accepted:
-            self.send(pack_opening(self.mine))
+            self._say(self._greeting.signed(self.mine))
         self.handler.on_hello(self, hello)
         if not self.reason:
             self.counters.opened += 1
@@ -232,6 +260,8 @@ class Connection(asyncio.Protocol):
     def _take_refusal(self, refuse: Refuse) -> None:
         if self.accepted:
             raise FrameError("a Refuse from a side that connects")
+        if not self._greeting.trusts:
+            raise PeerError("it refused before it proved that it has the key")
         self.refusal = refuse
         self.counters.refused += 1
         self.close(f"refused by the peer: {refuse.text}")
@@ -245,15 +275,24 @@ class Connection(asyncio.Protocol):
         self.abort(f"no hello within {self.limits.hello_timeout_s:g} s")
 
     def _give_up(self, fault: PeerError) -> None:
+        self._count_fault(fault)
+        self.abort(self.reason)
+
+    def _count_fault(self, fault: PeerError) -> None:
         # The traceback would keep what was read alive, for as long as someone keeps the connection.
         self.fault = fault.with_traceback(None)
         self.fault.__context__ = None
         self.counters.faults += 1
-        self.abort(f"{type(fault).__name__}: {fault}")
+        self.reason = self.reason or f"{type(fault).__name__}: {fault}"
 
     def _ended_by_peer(self, exc: Exception | None) -> str:
         if exc is not None:
-            return f"the connection broke: {exc}"
+            return f"the connection broke: {fault_of(exc)}"
         if self._splitter.pending:
             return "closed by the peer in the middle of a frame"
-        return "closed by the peer" if self.hello else "closed by the peer before its hello"
+        if self.hello is not None:
+            return "closed by the peer"
+        if not self._greeting.trusts:
+            return "closed by the peer before it proved the key: it may have another one, or none"
+        hint = "" if self.accepted else ": it may want a key, or another certificate"
+        return f"closed by the peer before its hello{hint}"

@@ -1,4 +1,4 @@
-"""Listening and connecting over TCP. Works on uvloop and on plain asyncio."""
+"""Listening and connecting over TCP, with or without TLS. Works on uvloop and on plain asyncio."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import msgspec
 from ordercast.errors import PeerError
 from ordercast.transport.connection import Connection
 from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
+from ordercast.transport.door import TlsDoor
+from ordercast.transport.security import NONE, Security
+from ordercast.transport.tls import TlsContexts
 from ordercast.wire.control import Hello
 
 __all__ = [
@@ -36,25 +39,36 @@ class Listener:
     """A port on which peers may connect."""
 
     def __init__(
-        self, hello: Hello, handler: ConnectionHandler, limits: Limits, counters: Counters
+        self,
+        hello: Hello,
+        handler: ConnectionHandler,
+        limits: Limits,
+        counters: Counters,
+        security: Security,
     ) -> None:
         self.hello = hello  # said to those who connect from now on; may be replaced
         self.handler = handler
         self.limits = limits
         self.counters = counters
         self.address: Address = ("", 0)  # the actual one, also after port 0 was asked for
-        self._server: asyncio.Server | None = None
+        self._security = security
+        self._server: asyncio.Server | TlsDoor | None = None
         self._strangers: set[Connection] = set()  # accepted, no Hello yet
 
     async def start(self, host: str, port: int) -> None:
         """Take the port, then begin to accept."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, host, port, start_serving=False)
+        self._server = await self._server_at(host, port)
         bound = self._server.sockets[0].getsockname()
         self.address = (bound[0], bound[1])
         if not self.hello.advertise:
             self.hello = msgspec.structs.replace(self.hello, advertise=show_address(self.address))
         await self._server.start_serving()
+
+    async def _server_at(self, host: str, port: int) -> asyncio.Server | TlsDoor:
+        if self._security.contexts is not None:
+            return await TlsDoor.at(host, port, self._accept, self._security.contexts, self.limits)
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(self._accept, host, port, start_serving=False)
 
     def close(self) -> None:
         """Accept no more, and drop those who have not said Hello. Open connections stay."""
@@ -64,7 +78,10 @@ class Listener:
             connection.abort("the listener was closed")
 
     def _accept(self) -> Connection:
-        return Connection(self.hello, self.handler, self.limits, self.counters, self._strangers)
+        return Connection(
+            self.hello, self.handler, self.limits, self.counters, self._strangers,
+            self._security.key,
+        )  # fmt: skip
 
 
 async def listen(
@@ -75,12 +92,13 @@ async def listen(
     handler: ConnectionHandler,
     limits: Limits = DEFAULT_LIMITS,
     counters: Counters | None = None,
+    security: Security = NONE,
 ) -> Listener:
     """Accept peers on this port; 0 takes any free one.
 
     Without an `advertise` in its hello the node advertises the address it is bound to.
     """
-    listener = Listener(hello, handler, limits, counters or Counters())
+    listener = Listener(hello, handler, limits, counters or Counters(), security)
     await listener.start(host, port)
     return listener
 
@@ -94,17 +112,19 @@ async def connect(
     limits: Limits = DEFAULT_LIMITS,
     counters: Counters | None = None,
     timeout: float = 5.0,
+    security: Security = NONE,
 ) -> Connection:
     """A connection whose peer has said Hello.
 
-    Raises `OSError` (also `TimeoutError`) when nobody answers, and `PeerError` with the peer's
-    own words when it refuses, or with what was wrong when it is not one of us.
+    Raises `OSError` (also `TimeoutError`, `ssl.SSLError`) when nobody answers or TLS fails, and
+    `PeerError` with the peer's own words when it refuses, or with what was wrong when it is not
+    one of us.
     """
     where = show_address((host, port))
-    connection = Connection(hello, handler, limits, counters or Counters())
+    connection = Connection(hello, handler, limits, counters or Counters(), key=security.key)
     try:
         async with asyncio.timeout(timeout):
-            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+            await _reach(host, port, connection, security.contexts)
             await connection.opened()
     except TimeoutError:
         raise TimeoutError(f"{where} did not answer within {timeout:g} s") from None
@@ -114,3 +134,20 @@ async def connect(
     if connection.reason:
         raise PeerError(f"{where}: {connection.reason}")
     return connection
+
+
+async def _reach(
+    host: str, port: int, connection: Connection, contexts: TlsContexts | None
+) -> None:
+    loop = asyncio.get_running_loop()
+    if contexts is None:
+        await loop.create_connection(lambda: connection, host, port)
+        return
+    try:
+        await loop.create_connection(
+            lambda: connection, host, port, ssl=contexts.connecting, server_hostname=""
+        )
+    except (ConnectionResetError, ConnectionAbortedError):
+        raise ConnectionResetError(
+            "closed by the peer during the TLS handshake: it may not use TLS"
+        ) from None

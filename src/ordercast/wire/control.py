@@ -1,8 +1,8 @@
 """What two nodes say to each other before and beside their groups.
 
 `Hello` and `Refuse` open a connection (see `ordercast.wire.opening`) and must stay readable for
-every later version. Other control messages travel as headers of frames on channel 0: give their
-types to a `ChannelCodec`.
+every later version. `Challenge` and `Proof` go before them where a cluster has a key. Other control
+messages travel as headers of frames on channel 0: give their types to a `ChannelCodec`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ LINK_CHANNEL = 2**32 - 1  # acknowledgements of links, which belong to no group
 MAX_PROOF_BYTES = 128
 MAX_REFUSE_TEXT_BYTES = 512
 SESSION_BYTES = 8
+NONCE_BYTES = 32
+DIGEST_BYTES = 32
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -33,7 +35,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     cluster: str
     name: str
     incarnation: Count
-    proof: bytes = b""  # of membership; opaque here
+    proof: bytes = b""  # that this Hello was said here and now, by one who has the key
     advertise: str = ""  # host:port where others reach this node; empty: nowhere
     session: bytes = b""  # stands in every datagram of this node; empty: it sends none
 
@@ -67,6 +69,29 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True):
             raise ValueError(f"a refusal has at most {MAX_REFUSE_TEXT_BYTES} bytes of text")
         if not self.text.isprintable():  # it goes into logs
             raise ValueError("the text of a refusal contains a control character")
+
+
+class Challenge(msgspec.Struct, frozen=True, array_like=True):
+    """A number that was never used before: the other side's proof must be about it."""
+
+    nonce: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.nonce) != NONCE_BYTES:
+            raise ValueError(f"a nonce has {NONCE_BYTES} bytes, not {len(self.nonce)}")
+
+
+class Proof(msgspec.Struct, frozen=True, array_like=True):
+    """That the sender has the key of the cluster. See `ordercast.wire.proof`."""
+
+    digest: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.digest) != DIGEST_BYTES:
+            raise ValueError(f"a proof has {DIGEST_BYTES} bytes, not {len(self.digest)}")
+
+
+Opening = Hello | Refuse | Challenge | Proof
 
 
 def objection(mine: Hello, theirs: Hello) -> Refuse | None:

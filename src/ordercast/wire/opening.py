@@ -1,5 +1,7 @@
 """The first bytes of a connection, in each direction: one Hello, or one Refuse.
 
+With a key, a Challenge and a Proof go before it.
+
     "OCST"  kind  size | body (msgpack)
     4       u8    u16
 
@@ -15,13 +17,13 @@ import msgspec
 
 from ordercast.errors import FrameError
 from ordercast.wire.codec import MALFORMED
-from ordercast.wire.control import Hello, Refuse
+from ordercast.wire.control import Challenge, Hello, Opening, Proof, Refuse
 
 MAGIC = b"OCST"
 MAX_OPENING = 1024  # bytes; nothing more is kept of a peer that has not said Hello
 
 PREFIX = Struct("!4sBH")
-KINDS = (Hello, Refuse)
+KINDS = (Hello, Refuse, Challenge, Proof)
 
 STRANGERS = (
     (b"HTTP", "an HTTP server"),
@@ -36,7 +38,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoders = tuple(msgspec.msgpack.Decoder(kind) for kind in KINDS)
 
 
-def pack_opening(message: Hello | Refuse) -> bytes:
+def pack_opening(message: Opening) -> bytes:
     """The bytes that open a connection, or refuse it."""
     body = _encode(message)
     opening = PREFIX.pack(MAGIC, KINDS.index(type(message)), len(body)) + body
@@ -44,7 +46,7 @@ def pack_opening(message: Hello | Refuse) -> bytes:
     return opening
 
 
-def split_opening(data: bytes) -> tuple[Hello | Refuse, int] | None:
+def split_opening(data: bytes) -> tuple[Opening, int] | None:
     """The opening at the start of `data`, and how many bytes it took; None if more must come."""
     if data[: len(MAGIC)] != MAGIC[: len(data)]:
         raise FrameError(
