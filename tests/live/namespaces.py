@@ -16,12 +16,15 @@ inside a user namespace; where that is refused too, `refusal()` says in which wo
 from __future__ import annotations
 
 import functools
+import json
 import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -197,6 +200,7 @@ class Network:
     def plug(self, *names: str) -> None:
         """Put the cables back."""
         self.hub.ip(*(f"link set {self.port(name)} up" for name in names))
+        self.settle(*names)
 
     def partition(self, *sides: Sequence[str]) -> None:
         """Each side gets a switch of its own; nobody's carrier is lost, packets just vanish.
@@ -210,10 +214,12 @@ class Network:
             lines += [f"link set {self.port(name)} master side{number}" for name in side]
         self.hub.ip(*lines)
         self._sides = max(self._sides, len(sides))
+        self.settle(*chain.from_iterable(sides))
 
     def heal(self) -> None:
         """All cables at one switch again."""
         self.hub.ip(*(f"link set {self.port(name)} master {SWITCH}" for name in self.members))
+        self.settle(*self.members)
 
     def blackhole(self, frm: str, to: str) -> None:
         """One way only: a route of the one swallows what is for the other."""
@@ -222,6 +228,23 @@ class Network:
     def unblackhole(self, frm: str, to: str) -> None:
         """Take that route away."""
         self.inside(frm).ip(f"route del blackhole {self.address(to)}/32")
+
+    def settle(self, *names: str) -> None:
+        """Wait until packets of these members pass: a port that was down takes up to a second."""
+        deadline = time.monotonic() + COMMAND_SECONDS
+        waiting = list(names)
+        while waiting := [name for name in waiting if not self._passes(name)]:
+            if time.monotonic() > deadline:
+                raise Refused(f"the links of {', '.join(waiting)} do not come up")
+            time.sleep(0.01)
+
+    def _passes(self, name: str) -> bool:
+        ends = (self.hub, self.port(name)), (self.inside(name), "eth0")
+        seen = [where.run("ip", "-d", "-j", "link", "show", link) for where, link in ends]
+        port, interface = (json.loads(one.stdout)[0] for one in seen)
+        slave = port["linkinfo"].get("info_slave_data", {})
+        up: bool = port["operstate"] == interface["operstate"] == "UP"
+        return up and slave.get("state") == "forwarding"
 
     # -- making it --------------------------------------------------------------------------------
 
@@ -240,6 +263,7 @@ class Network:
             )
         for name in self.members:
             self._inside[name].ip(*self._interface(name))
+        self.settle(*self.members)
 
     def _interface(self, name: str) -> Iterable[str]:
         yield "link set lo up"

@@ -161,6 +161,7 @@ class Relay(_Closing):
             for name in self._network.members:
                 self._network.hub.ip(*self._lines(name))
             self._start()
+            self._network.settle(*self._network.members)
         except BaseException:
             self.close()
             raise
