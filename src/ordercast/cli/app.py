@@ -12,6 +12,7 @@ from ordercast import __version__
 from ordercast.cli.chat import chat
 from ordercast.cli.compare import compare
 from ordercast.cli.demo import demo
+from ordercast.cli.doctor import doctor
 from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
 from ordercast.cli.protocols import protocols
@@ -29,7 +30,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (demo, chat, simulate, explore, verify, compare, watch, protocols, status, why):
+COMMANDS = (
+    demo, chat, simulate, explore, verify, compare, watch, protocols, status, doctor, why,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -1,0 +1,166 @@
+"""Everything that can be found, worst first, each with what to do about it.
+
+A *fault* keeps a node out, or the cluster apart. A *warning* will hurt later. A *note* is no
+trouble, but good to know. docs/DOCTOR.md has the same list with symptoms.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Level = Literal["fault", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("fault", "warning", "note")
+
+CATALOGUE: dict[str, tuple[Level, str]] = {
+    # -- this machine ----------------------------------------------------------------------------
+    "address": ("fault", "Write host:port, as the node prints it: 127.0.0.1:7700 or [::1]:7700."),
+    "bind_elsewhere": (
+        "fault",
+        "Bind the node to an address of this machine, and give `advertise` if others see another.",
+    ),
+    "bind_taken": (
+        "fault",
+        "Stop what listens there, or choose another port; port 0 takes any free one.",
+    ),
+    "bind_loopback": (
+        "fault",
+        "Bind the node to an address that the others can reach, or to 0.0.0.0 with advertise=.",
+    ),
+    "own_certificate": (
+        "fault",
+        "Get a certificate from the cluster's authority that is valid today, with its own key.",
+    ),
+    # -- the way there ---------------------------------------------------------------------------
+    "unresolved": ("fault", "Correct the name, or the resolver; or give the address in numbers."),
+    "refused": (
+        "fault",
+        "Start the node, or correct the port. A node listens at `bind` only: bound to 127.0.0.1 it "
+        "is deaf to other machines.",
+    ),
+    "silence": (
+        "fault",
+        "Packets are dropped on the way: open the port in the firewall, security group or network "
+        "policy, or correct the host.",
+    ),
+    "not_discovered": (
+        "fault",
+        "Multicast passes no router and few container networks: give seeds=, or an interface; "
+        "nodes are found only if they have discover= with the same group themselves.",
+    ),
+    "no_route": ("fault", "Correct the host, or the routes of this machine; mind IPv4 and IPv6."),
+    "mute": (
+        "fault",
+        "If a node should be there, its process hangs or is stopped: look at its event loop "
+        "(py-spy dump), or restart it. Else correct the port.",
+    ),
+    "stranger": ("fault", "Correct the port: another program listens at this one."),
+    "tls_there": ("fault", "The node uses TLS: give this one tls= (here: --tls-ca and the rest)."),
+    "plain_there": (
+        "fault",
+        "The node does without TLS: give it tls= too, or take it from this one.",
+    ),
+    "certificate": (
+        "fault",
+        "Renew or correct the certificate of the node at that address; all certificates of a "
+        "cluster come from one authority and name the host that others connect to.",
+    ),
+    "certificate_refused": (
+        "fault",
+        "The other side does not accept this side's certificate: give one of the cluster's "
+        "authority that is valid today, with --tls-cert and --tls-key.",
+    ),
+    "tls": ("fault", "Compare the TLS settings of both sides: version, ciphers, certificates."),
+    "hung_up": (
+        "fault",
+        "It closes without a word, as nodes do with strangers: compare the key and the TLS "
+        "settings of both sides, and its log.",
+    ),
+    # -- not one of them -------------------------------------------------------------------------
+    "version": ("fault", "Run releases that speak a common wire version on all nodes."),
+    "cluster": ("fault", "Give the same cluster= on all nodes, or the address of another cluster."),
+    "key": ("fault", "Give the cluster's key: key=, ORDERCAST_KEY or --key-file."),
+    "refusal": ("fault", "The node itself refuses; its words say what it wants."),
+    "status": ("fault", "The answer is none of this release: run the same one on all nodes."),
+    "full": (
+        "fault",
+        "Raise max_nodes or max_starts of the node that coordinates, or start a second cluster.",
+    ),
+    "name_taken": (
+        "fault",
+        "Names are unique: choose another name, or stop that node first. If it crashed just now, "
+        "wait for suspect_ms until the others have excluded it.",
+    ),
+    "options_differ": ("fault", "Give this option the same value on all nodes of the cluster."),
+    "order_mismatch": (
+        "fault",
+        "A group's order is fixed when it is made: join it with that one, or use another name.",
+    ),
+    "groups_full": ("fault", "Raise max_groups of the node that coordinates, or reuse groups."),
+    # -- the cluster is not one ------------------------------------------------------------------
+    "each_alone": (
+        "fault",
+        "Each of these was started with bootstrap=True. Start one so, and give its address to the "
+        "others as a seed.",
+    ),
+    "nobody_leads": (
+        "fault",
+        "All wait for each other. Start exactly one node with bootstrap=True.",
+    ),
+    "joining": ("fault", "Wait until it is in; if that does not end, examine its own seeds."),
+    "several_clusters": (
+        "fault",
+        "Give seeds of one cluster only; stop the nodes of the other and start them with seeds.",
+    ),
+    "partition": (
+        "fault",
+        "The network is cut between the two: repair it, and the sides find each other by "
+        "themselves. Until then join where the majority is.",
+    ),
+    "not_running": ("fault", "Restart that node, or ask another one."),
+    "member_unreachable": (
+        "fault",
+        "A node connects to every other one: open the way there, or give that node advertise= "
+        "with an address that works from here.",
+    ),
+    "member_elsewhere": (
+        "fault",
+        "The address went to another node: the cluster will notice, or that node advertises a "
+        "wrong address (advertise=).",
+    ),
+    "way_back": (
+        "fault",
+        "Traffic passes in one direction only: open this machine's port for the cluster, or give "
+        "advertise= with an address that works from there.",
+    ),
+    "way_back_elsewhere": (
+        "fault",
+        "An address is translated on the way (NAT): give advertise=host:port as the others see "
+        "this node, and forward that port.",
+    ),
+    # -- clocks ----------------------------------------------------------------------------------
+    "heartbeats_clash": (
+        "fault",
+        "Give heartbeat_ms and suspect_ms the same values on all nodes; suspect_ms is at least "
+        "twice heartbeat_ms.",
+    ),
+    "round_trip": (
+        "warning",
+        "Raise suspect_ms on all nodes, or find what makes the way or the node slow; else nodes "
+        "that live will be excluded.",
+    ),
+    "stalls": (
+        "warning",
+        "Something blocks that node's event loop: move long work into a thread or a process "
+        "(asyncio.to_thread), or raise suspect_ms on all nodes.",
+    ),
+    "heartbeats_differ": ("warning", "Give all nodes the same heartbeat_ms and suspect_ms."),
+    "lists_differ": (
+        "warning",
+        "A view change may be under way: ask again in a few seconds. If it stays, the network is "
+        "cut between these nodes.",
+    ),
+    # -- good to know ----------------------------------------------------------------------------
+    "releases_differ": ("note", "Finish the upgrade: run the same release on all nodes."),
+    "options_not_default": ("note", "Give your node this option with this value too."),
+    "group_is_new": ("note", "Its first member makes it, with the order that it asks for."),
+}

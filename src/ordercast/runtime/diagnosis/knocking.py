@@ -1,0 +1,124 @@
+"""What answers at an address when a node's own way of speaking gets nowhere.
+
+A few first words are said there, each on a connection of its own, until something comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+from typing import Literal
+
+import msgspec
+
+from ordercast.errors import FrameError
+from ordercast.transport.contract import Address
+from ordercast.wire.control import NONCE_BYTES, Challenge, Hello, Opening, Refuse
+from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening, what_speaks
+
+HTTP_QUESTION = b"GET / HTTP/1.0\r\n\r\n"
+
+Silence = Literal["silent", "closed"]
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What came back."""
+
+    opening: Opening | None = None  # of a node
+    raw: bytes = b""  # of something else
+    ending: Silence = "silent"  # if nothing came
+
+
+class Nature(msgspec.Struct, frozen=True):
+    """What listens at an address, as far as it shows."""
+
+    kind: Literal["plain", "keyed", "tls", "stranger", "mute", "closing"]
+    text: str
+    refusal: Refuse | None = None
+
+
+async def nature_of(
+    address: Address, hello: Hello, patience: float, tls: ssl.SSLContext | None = None
+) -> Nature:
+    """Say hello, ask for a key, for TLS and for a web page, all at once."""
+    challenge = Challenge(secrets.token_bytes(NONCE_BYTES))
+    words = (pack_opening(hello), pack_opening(challenge), HTTP_QUESTION)
+    heard, has_tls = await asyncio.gather(
+        asyncio.gather(*(knock(address, said, patience, tls) for said in words)),
+        speaks_tls(address, patience),
+    )
+    opening = next((one.opening for one in heard if one.opening is not None), None)
+    if opening is not None:
+        return _node_of(opening)
+    if tls is None and has_tls:
+        return Nature("tls", "TLS is spoken there")
+    raw = next((one.raw for one in heard if one.raw), b"")
+    if raw:
+        return _stranger(raw)
+    if any(one.ending == "closed" for one in heard):
+        return Nature("closing", "it takes connections, and closes them without a word")
+    return Nature("mute", "it takes connections, and says nothing")
+
+
+def _node_of(opening: Opening) -> Nature:
+    if isinstance(opening, Challenge):
+        return Nature("keyed", "a node that wants to see a key proved")
+    refusal = opening if isinstance(opening, Refuse) else None
+    return Nature("plain", "a node without TLS and without a key", refusal)
+
+
+def _stranger(raw: bytes) -> Nature:
+    first = raw[:16].split(b"\r")[0]
+    return Nature("stranger", f"{what_speaks(raw)} answers there, no node (it says {first!r})")
+
+
+async def knock(
+    address: Address, words: bytes, patience: float, tls: ssl.SSLContext | None = None
+) -> Heard:
+    """Say these first words, and listen."""
+    try:
+        async with asyncio.timeout(patience):
+            reader, writer = await asyncio.open_connection(*address, ssl=tls)
+    except OSError:
+        return Heard(ending="closed")
+    try:
+        writer.write(words)
+        return await _listen(reader, patience)
+    finally:
+        writer.transport.abort()
+
+
+async def _listen(reader: asyncio.StreamReader, patience: float) -> Heard:
+    heard = b""
+    try:
+        async with asyncio.timeout(patience):
+            while len(heard) < MAX_OPENING and (more := await reader.read(MAX_OPENING)):
+                heard += more
+                try:
+                    found = split_opening(heard)
+                except FrameError:
+                    return Heard(raw=heard)
+                if found is not None:
+                    return Heard(opening=found[0])
+    except TimeoutError:
+        return Heard(raw=heard, ending="silent")
+    except OSError:
+        return Heard(raw=heard, ending="closed")
+    return Heard(raw=heard, ending="closed")
+
+
+async def speaks_tls(address: Address, patience: float) -> bool:
+    """Does a TLS handshake get an answer? No certificate is checked, and none is shown."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        async with asyncio.timeout(patience):
+            _, writer = await asyncio.open_connection(*address, ssl=context)
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")  # it understood, and did not like it
+    except OSError:
+        return False
+    writer.transport.abort()
+    return True

@@ -1,0 +1,232 @@
+"""One address, step by step: parse, resolve, connect, TLS, hello, status, round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address
+from typing import TypeVar
+
+from ordercast.errors import PeerError
+from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.asking import Line
+from ordercast.runtime.control import Control, StatusReply, StatusRequest
+from ordercast.runtime.diagnosis.knocking import Nature, nature_of
+from ordercast.runtime.diagnosis.report import Report, read_report
+from ordercast.runtime.diagnosis.subject import Subject
+from ordercast.runtime.reasons import trouble_of
+from ordercast.transport.connection import Connection
+from ordercast.transport.contract import Address, Counters, Limits
+from ordercast.transport.tcp import show_address
+from ordercast.transport.tls import fault_of
+
+ROUND_TRIPS = 5
+REFUSALS = ("cluster", "version", "full")  # words of a Refuse that are codes of the catalogue
+
+
+Answer = TypeVar("Answer", bound=Control)
+
+
+class ProbeFailed(Exception):
+    """The step that failed: a code of the catalogue, and what was seen."""
+
+    def __init__(self, code: str, seen: str) -> None:
+        super().__init__(seen)
+        self.code = code
+        self.seen = seen
+
+
+class Probe:
+    """A node that answered, on a connection that is open."""
+
+    def __init__(self, address: str, conn: Connection, line: Line, patience: float) -> None:
+        self.address = address  # as it was given
+        self.conn = conn
+        self._line = line
+        self._patience = patience
+        self.report: Report
+        self.round_trips: list[float] = []  # seconds
+
+    async def ask(
+        self, question: Control, wanted: type[Answer], timeout: float | None = None
+    ) -> tuple[Answer, bytes]:
+        """One question on this connection."""
+        return await self._line.ask(self.conn, question, wanted, timeout or self._patience)
+
+    async def examine(self) -> None:
+        """How is it, and how fast does it answer?"""
+        loop = asyncio.get_running_loop()
+        try:
+            for _ in range(ROUND_TRIPS):
+                asked = loop.time()
+                _, payload = await self.ask(StatusRequest(), StatusReply)
+                self.round_trips.append(loop.time() - asked)
+            self.report = read_report(payload)
+        except TimeoutError as error:
+            raise ProbeFailed("mute", f"it said hello, then {error}") from None
+        except PeerError as error:
+            raise ProbeFailed("status", str(error)) from None
+
+
+@asynccontextmanager
+async def probing(address: str, subject: Subject) -> AsyncIterator[Probe]:
+    """A node that answered all questions, or `ProbeFailed` with the step that failed."""
+    host, port = _parsed(address)
+    sock, place = await _reach(await _resolve(host, port), subject)
+    line = Line()
+    conn = await _greet(sock, place, line, subject)
+    try:
+        probe = Probe(address, conn, line, subject.patience)
+        await probe.examine()
+        yield probe
+    finally:
+        conn.close("examined")
+
+
+def _parsed(address: str) -> Address:
+    try:
+        host, port = parse_address("address", address)
+    except ValueError as error:
+        raise ProbeFailed("address", str(error)) from None
+    if port == 0:
+        raise ProbeFailed("address", f"address={address!r}: nobody can connect to port 0")
+    return host, port
+
+
+async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
+    """Every family and place of that name."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        _, seen = trouble_of(error)
+        raise ProbeFailed("unresolved", f"{host!r}: {seen}") from None
+    return [(family, (str(place[0]), int(place[1]))) for family, _, _, _, place in found]
+
+
+async def _reach(
+    places: list[tuple[int, Address]], subject: Subject
+) -> tuple[socket.socket, Address]:
+    """A connected socket to the first place that takes it."""
+    failures: list[tuple[str, str]] = []
+    for family, place in places:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            await _connect(sock, place, subject)
+        except OSError as error:
+            sock.close()
+            kind, seen = trouble_of(error)
+            failures.append((kind if kind in ("refused", "silence") else "no_route", seen))
+        else:
+            return sock, place
+    code, seen = failures[0]
+    if len(failures) > 1:
+        seen = "; ".join(
+            f"{show_address(place)}: {why}"
+            for (_, place), (_, why) in zip(places, failures, strict=True)
+        )
+    raise ProbeFailed(code, seen)
+
+
+async def _connect(sock: socket.socket, place: Address, subject: Subject) -> None:
+    sock.setblocking(False)
+    patience = subject.patience
+    if (own := _own_host(place, subject)) is not None:
+        with suppress(OSError):  # `bind` is no address of this machine: told elsewhere
+            sock.bind((own, 0))
+    try:
+        async with asyncio.timeout(patience):
+            await asyncio.get_running_loop().sock_connect(sock, place)
+    except TimeoutError:
+        raise TimeoutError(f"{show_address(place)} did not answer within {patience:g} s") from None
+
+
+def _own_host(place: Address, subject: Subject) -> str | None:
+    """The host to connect from: the one that the node binds to, if the place is open to it."""
+    if subject.listens_at is None:
+        return None
+    try:
+        own, there = ip_address(subject.listens_at[0]), ip_address(place[0].partition("%")[0])
+    except ValueError:  # a name
+        return None
+    if own.is_unspecified or own.version != there.version or own.is_loopback != there.is_loopback:
+        return None
+    return str(own)
+
+
+class _Noticed(Connection):
+    """Keeps the error that ended it: TLS tells late that it did not like our certificate."""
+
+    broke: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.broke = exc
+        super().connection_lost(exc)
+
+
+async def _greet(sock: socket.socket, place: Address, line: Line, subject: Subject) -> Connection:
+    """The connection of a node that said hello."""
+    hello, patience, tls = subject.hello(), subject.patience, subject.tls
+    conn = _Noticed(hello, line, Limits(), Counters(), key=subject.security.key)
+    loop = asyncio.get_running_loop()
+    trouble: Exception | None = None
+    try:
+        async with asyncio.timeout(patience):
+            await loop.create_connection(
+                lambda: conn, sock=sock, ssl=tls, server_hostname="" if tls else None
+            )
+            await conn.opened()
+    except (OSError, ssl.SSLError) as error:
+        trouble = error
+    if conn.hello is not None and not conn.reason:
+        return conn
+    conn.abort("given up")
+    sock.close()
+    raise await _why_not(conn, trouble or conn.broke, place, subject)
+
+
+async def _why_not(
+    conn: Connection, trouble: Exception | None, place: Address, subject: Subject
+) -> ProbeFailed:
+    """Nobody said hello: what is there?"""
+    if conn.refusal is not None:
+        code = conn.refusal.reason if conn.refusal.reason in REFUSALS else "refusal"
+        return ProbeFailed(code, f"it refuses: {conn.refusal.text}")
+    if isinstance(trouble, ssl.SSLCertVerificationError):
+        return ProbeFailed("certificate", f"{fault_of(trouble)} ({trouble.verify_message})")
+    if isinstance(trouble, ssl.SSLError) and "ALERT" in (trouble.reason or ""):
+        return ProbeFailed("certificate_refused", fault_of(trouble))
+    if subject.tls is not None and isinstance(trouble, OSError):
+        nature = await nature_of(place, subject.hello(), subject.patience)
+        return _without_tls(nature, trouble)
+    nature = await nature_of(place, subject.hello(), subject.patience, subject.tls)
+    return _of_nature(nature, subject, conn.reason)
+
+
+def _without_tls(nature: Nature, trouble: Exception) -> ProbeFailed:
+    if nature.kind in ("plain", "keyed"):
+        return ProbeFailed("plain_there", f"{nature.text} answers in plain text; you use TLS")
+    if nature.kind == "tls":
+        return ProbeFailed("tls", f"both speak TLS, but {fault_of(trouble)}")
+    return ProbeFailed("stranger" if nature.kind == "stranger" else nature.kind, nature.text)
+
+
+def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
+    if nature.kind == "keyed":
+        seen = (
+            "it has another key than this side"
+            if subject.security.key
+            else "it wants to see a key proved, and none was given"
+        )
+        return ProbeFailed("key", seen)
+    if nature.kind == "plain":
+        if subject.security.key:
+            return ProbeFailed("key", "it has no key, and this side has one")
+        return ProbeFailed("hung_up", f"it answers strangers, but not this one: {reason}")
+    if nature.kind == "tls":
+        return ProbeFailed("tls_there", "it speaks TLS, and this side plain text")
+    code = {"mute": "mute", "closing": "hung_up", "stranger": "stranger"}[nature.kind]
+    return ProbeFailed(code, nature.text)

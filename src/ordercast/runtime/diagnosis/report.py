@@ -1,0 +1,97 @@
+"""What a node answers about itself, read with suspicion: it came from the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ordercast.errors import PeerError
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """A node in another node's list."""
+
+    name: str
+    address: str
+    incarnation: int = 0
+
+    @property
+    def identity(self) -> str:
+        """As in traces: alice#2."""
+        return f"{self.name}#{self.incarnation}"
+
+
+class GroupSeen(msgspec.Struct, frozen=True):
+    """A group that a node is in, or leads."""
+
+    name: str
+    order: str
+    protocol: str
+    members: list[str] = []
+
+
+class StallsSeen(msgspec.Struct, frozen=True):
+    """How long a node's event loop stood still."""
+
+    longest_ms: float = 0.0
+    seconds_ago: float = 0.0
+    notable: float = 0
+
+
+class LeadSeen(msgspec.Struct, frozen=True):
+    """The limits that the coordinator guards."""
+
+    starts: int = 0
+    max_starts: int = 0
+    groups: int = 0
+    max_groups: int = 0
+
+
+class StatsSeen(msgspec.Struct, frozen=True):
+    """The figures that matter here."""
+
+    nodes: int = 0
+    max_nodes: int = 0
+    loop_stalls: StallsSeen = StallsSeen()
+    leads: LeadSeen | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One node's word about itself and its cluster."""
+
+    state: str
+    name: str = ""
+    incarnation: int = 0
+    address: str = ""
+    leads: bool = False
+    coordinator: str = ""  # identity of the node that leads
+    run: str | None = ""  # the name of this life of the cluster
+    version: str = ""
+    heartbeat_ms: int = 0
+    suspect_ms: int = 0
+    shared_options: dict[str, Any] = {}
+    nodes: list[NodeSeen] = []
+    groups: list[GroupSeen] = []
+    stats: StatsSeen = StatsSeen()
+
+    @property
+    def identity(self) -> str:
+        """As in traces: alice#2."""
+        return f"{self.name}#{self.incarnation}"
+
+    @property
+    def coordinates(self) -> bool:
+        """Is this the node that lets others in?"""
+        return self.leads or self.coordinator == self.identity
+
+
+_decode = msgspec.json.Decoder(Report).decode
+
+
+def read_report(payload: bytes) -> Report:
+    """The answer to a StatusRequest; `PeerError` if it is none."""
+    try:
+        return _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"its status is not readable: {error}") from None

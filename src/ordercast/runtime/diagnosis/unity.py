@@ -1,0 +1,88 @@
+"""Is it one cluster? What several nodes say about who is in it, laid side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ordercast.runtime.diagnosis.findings import Diagnosis
+from ordercast.runtime.diagnosis.report import NodeSeen, Report
+
+CHECK = "it is one cluster"
+MAX_NAMES = 8  # of a list that is shown
+
+Reports = dict[str, Report]  # by the address that was asked
+
+
+def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
+    """Compare the words of all nodes that answered."""
+    _check_states(reports, diagnosis)
+    running = {a: r for a, r in reports.items() if r.state not in ("joining", "ended")}
+    if not running:
+        return
+    sides = _sides(running)
+    if len(sides) == 1:
+        _check_lists(running, diagnosis)
+        return
+    where = ", ".join(address for side in sides for address in list(side)[:1])
+    seen = "; ".join(_told(side) for side in sides)
+    if len(running) > 1 and all(len(report.nodes) == 1 for report in running.values()):
+        diagnosis.find("each_alone", where, f"each node formed its own cluster: {seen}")
+    elif len({report.run for report in running.values()}) == 1:
+        diagnosis.find("partition", where, f"one cluster, but {len(sides)} sides: {seen}")
+    else:
+        diagnosis.find("several_clusters", where, f"{len(sides)} clusters of one name: {seen}")
+
+
+def _check_states(reports: Reports, diagnosis: Diagnosis) -> None:
+    looking = [address for address, report in reports.items() if report.state == "joining"]
+    if looking and len(looking) == len(reports):
+        seen = f"{_names(reports.values())} look for a cluster themselves, and nobody leads one"
+        diagnosis.find("nobody_leads", ", ".join(looking), seen)
+        return
+    for address, report in reports.items():
+        if report.state == "joining":
+            diagnosis.find("joining", address, f"{report.name!r} looks for its cluster itself")
+        elif report.state != "running":
+            diagnosis.find(
+                "not_running", address, f"{report.identity} says that it is {report.state!r}"
+            )
+
+
+def _sides(reports: Reports) -> list[Reports]:
+    """The nodes that name the same coordinator of the same cluster."""
+    sides: dict[tuple[str, str], Reports] = {}
+    for address, report in reports.items():
+        sides.setdefault((report.run or "", report.coordinator), {})[address] = report
+    return list(sides.values())
+
+
+def _told(side: Reports) -> str:
+    report = max(side.values(), key=lambda one: len(one.nodes))
+    nodes = len(report.nodes)
+    rest = "is alone" if nodes == 1 else f"is followed by {nodes - 1} ({_names(report.nodes)})"
+    return f"{report.coordinator or report.identity} {rest}"
+
+
+def _check_lists(reports: Reports, diagnosis: Diagnosis) -> None:
+    """One coordinator: do all know the same nodes?"""
+    lists = {address: {node.identity for node in r.nodes} for address, r in reports.items()}
+    everybody = set().union(*lists.values())
+    for address, known in lists.items():
+        if missing := sorted(everybody - known):
+            who = reports[address].identity
+            seen = f"{who} does not know {', '.join(missing[:MAX_NAMES])}, which others know"
+            diagnosis.find("lists_differ", address, seen)
+            return
+    one = next(iter(reports.values()))
+    seen = f"{len(everybody)} nodes, coordinated by {one.coordinator or one.identity}"
+    diagnosis.passes(CHECK, ", ".join(list(reports)[:MAX_NAMES]), seen)
+    releases = {report.version: report.identity for report in reports.values()}
+    if len(releases) > 1:
+        seen = ", ".join(f"{who} runs {version}" for version, who in sorted(releases.items()))
+        diagnosis.find("releases_differ", next(iter(reports)), seen)
+
+
+def _names(nodes: Iterable[NodeSeen | Report]) -> str:
+    names = [node.name for node in nodes]
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
