@@ -552,10 +552,15 @@ def test_a_rejoiner_that_has_not_spoken_yet_is_heard_in_the_next_era(way: Way) -
     assert b.texts(2) == ["first stay", "second stay"]
 
 
-def test_who_leads_a_later_era_was_a_member_before(way: Way) -> None:
+def test_who_leads_a_later_era_and_was_no_member_is_told_which_frames_are_old(way: Way) -> None:
     b = bench(way.protocol, 1, 2, leader=0)
-    with pytest.raises(AssertionError, match="knows of no frames"):
-        b.step(0, Flush(G, ()), View(G, 2, (1, 2), 0, era=2))
+    b.say(1, "old")
+    b.settle()
+    for p in (0, 1, 2):
+        b.step(p, Flush(G, ()), View(G, 2, (1, 2), 0, era=2, last=((1, 1),)))
+    b.say(1, "new")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["old", "new"]
 
 
 def test_own_frames_delivered_in_the_old_era_are_reported_stable(way: Way) -> None:

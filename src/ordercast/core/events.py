@@ -28,6 +28,7 @@ class View(msgspec.Struct, frozen=True):
     era: int = 1  # numbers named in headers belong to an era; a new one begins with each flush
     start: int = 0  # its place among the numbers of the protocol; 0 where it has none
     guests: tuple[ProcessId, ...] = ()  # may send to the group; nothing is delivered to them
+    last: tuple[tuple[ProcessId, int], ...] = ()  # frames before, for a leader that is no member
     peers: frozenset[ProcessId] = frozenset()  # members, guests, leader; made by the view itself
 
     def __post_init__(self) -> None:

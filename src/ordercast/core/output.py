@@ -37,8 +37,8 @@ class Output:
     """The effects of one step."""
 
     __slots__ = (
-        "deliveries", "faults", "guest", "notes", "ordered", "stable", "timers", "transmits",
-        "words",
+        "deliveries", "eras", "faults", "guest", "news", "notes", "ordered", "stable", "timers",
+        "transmits", "words",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,7 +50,9 @@ class Output:
         self.ordered: list[tuple[GroupId, int]] = []  # a guest's frames up to n have their place
         self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
         self.notes: list[Note] = []
+        self.news: list[msgspec.Struct] = []  # of the cluster: see `membership.standing`
         self.words: dict[Word, int] = {}  # where in `transmits` each stands
+        self.eras: list[tuple[int, View]] = []  # a new era, and how many deliveries came before
 
     def send_word(self, p: ProcessId, g: GroupId, era: int, header: msgspec.Struct) -> None:
         """Tell p how things stand. A later word of the same kind, in the same step, replaces it."""
@@ -72,5 +74,9 @@ class Output:
             self.timers = []
         if self.stable:
             self.stable = []
+        if self.eras:
+            self.eras = []
+        if self.news:
+            self.news = []
         if self.notes or self.faults or self.words or self.guest or self.ordered:  # rare
             self.guest, self.ordered, self.faults, self.notes, self.words = [], [], [], [], {}

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import msgspec
 
 from ordercast.core.declaration import Declaration
+from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import (
     Change,
     Consumed,
@@ -49,16 +50,28 @@ class Options(msgspec.Struct, frozen=True):
     retry_ms: int = 200  # a request without an answer is repeated after this
     gap_ms: int = 200  # a number that is missing here is asked for after this
     fetch_batch: int = 256  # numbers asked for in one FETCH
+    resend_window: int = 32  # missing numbers that are asked for at a time, one by one
     driver_consumes: bool = False  # credit follows `Consumed` events, not deliveries
-    resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
+    resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
+    uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
 
     def __post_init__(self) -> None:
-        if self.resilience not in (0, 1):
-            raise ValueError(
-                f"resilience={self.resilience} must be 0 or 1: before a process sends to another "
-                "group, one more process holds its frames (1), or none needs to (0)"
-            )
+        self.durability  # noqa: B018  a wrong resilience is refused now
+
+    @property
+    def durability(self) -> Durability:
+        """Of groups for which nothing else was said."""
+        return as_durability(self.resilience, uniform=self.uniform)
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How far all survivors come with the union of their frames, where frames are numbered."""
+
+    number: int = 0  # the last number that all of them will have delivered
+    view: tuple[int, tuple[ProcessId, ...], tuple[ProcessId, ...]] | None = None
+    # ... (number, members, guests) of the last view among the frames up to there
+    last: tuple[tuple[ProcessId, int], ...] = ()  # the last frames of their origins up to there
 
 
 def on(header: type[msgspec.Struct]) -> Callable[[F], F]:
@@ -183,6 +196,8 @@ class OrderingProtocol(PlainState, ABC):
     def put_in_force(self, view: View) -> None:
         """Remember the view, tell the application, start the numbers."""
         before = self.views.get(view.group)
+        if before is None or view.era != before.era:
+            self.out.eras.append((len(self.out.deliveries), view))
         self.views[view.group] = view
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
         renewed = before is not None and view.number == before.number  # a new era, the same view
@@ -226,6 +241,19 @@ class OrderingProtocol(PlainState, ABC):
     def report_mark(self, g: GroupId) -> int:
         """What a survivor reports of its numbers; the highest of all is `View.start`."""
         return 0
+
+    def progress(self, g: GroupId) -> int:
+        """The last number delivered here, where frames are numbered."""
+        return 0
+
+    def last_frames(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+        """The last frame delivered here of each origin, if a new leader must know."""
+        return ()
+
+    @staticmethod
+    def reach(union: Sequence[Kept], lowest: int) -> Reach:
+        """How far the survivors come, if the one furthest behind has delivered up to `lowest`."""
+        return Reach()
 
     def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         """Can this be an unstable frame of the view of g that has these senders?"""

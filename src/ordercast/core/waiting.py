@@ -17,13 +17,15 @@ WaitingFrame = tuple[GroupId, ProcessId, int, bytes]
 """(group, sender, n, payload), as in `Waiting`"""
 
 Missing = Literal[
-    "frame", "number", "order", "body", "block", "proposal", "agreement", "copies", "view", "packet"
+    "frame", "number", "order", "first", "body", "block", "proposal", "agreement", "copies", "view",
+    "packet",
 ]  # fmt: skip
 
 IN_WORDS: dict[Missing, str] = {
     "frame": "frame {number} of {process} in {group}",
     "number": "the sequencer's number {number} in {group}",
     "order": "{process} to number frame {number} in {group}",
+    "first": "{process} to say the first number of its view of {group}",
     "block": "{process} to speak in {group} up to block {number}",
     "body": "the body of frame {number} of {process} in {group}",
     "proposal": "{process} to propose a number in {group}",

@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, on
+from ordercast.core.protocol import Options, Reach, on
 from ordercast.errors import PeerError
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.machinery.sequenced_waiting import ExplainedMember
@@ -105,17 +105,20 @@ class SequencedMember(ExplainedMember):
         self._start_after(entry.N)
         self.done.update(entry.last)
         if self.me in entry.members:
-            self._become_member(entry.N)
+            self._become_member(entry)
         self.install(self._view_of(g, entry, self.views[g].era))
         self.acknowledge(g)
 
-    def _become_member(self, N: int) -> None:
-        """With number N. What we sent before, as a guest or in a former stay, has lower ones: it
-        is stable when N is."""
+    def _become_member(self, entry: ViewEntry) -> None:
+        """With this view. What we sent before, as a guest or in a former stay, has lower numbers:
+        it is stable when this one is. We keep the view: if the sequencer dies, we may be the only
+        one who has it."""
+        N = entry.N
+        self.kept[N] = Numbered(VIEW_ENTRY, N, b"", entry)
         last, self.numbered = self.done.get(self.me, 0), 0
+        self.stable = N - 1
         if last:
             self.own.append((N, last))
-            self.stable = N - 1
         self.requests = {n: m for n, m in self.requests.items() if n > last}
 
     # -- a member delivers ------------------------------------------------------------------------
@@ -302,7 +305,7 @@ class SequencedMember(ExplainedMember):
         self._start_after(header.N)
         self._take_up_frames(header.last)
         if self.me in header.joined:
-            self._become_member(header.N)
+            self._become_member(header)
         self.leader = packet.src
         self.install(self._view_of(g, header, packet.era))
         self.acknowledge(g)
@@ -325,11 +328,11 @@ class SequencedMember(ExplainedMember):
     def on_view(self, view: View) -> None:
         """A numbered view is an entry among others. One without a number begins a new era.
 
-        Who leads a later era was a member of the one before. Nobody else knows which frames were
-        delivered, and so which of those it is asked to number are new.
+        Who leads a later era must know which frames were delivered, and so which of those that it
+        is asked to number are new. One that was no member is told with the view.
         """
-        later = not view.start and view.era > 1
-        assert not later or self.delivers or view.leader != self.me, "it knows of no frames before"
+        if not view.start and not self.delivers:
+            self.done = dict(view.last)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
             self.requests.clear()
@@ -354,6 +357,25 @@ class SequencedMember(ExplainedMember):
 
     def gone_for_good(self, p: ProcessId) -> None:
         self.done.pop(p, None)
+
+    def progress(self, g: GroupId) -> int:
+        return self.R
+
+    def last_frames(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+        return tuple(sorted(self.done.items()))
+
+    @staticmethod
+    def reach(union: Sequence[Kept], lowest: int) -> Reach:
+        entries = {kept.stamp[0]: kept for kept in union}
+        N, view, last = lowest, None, {}
+        while (kept := entries.get(N + 1)) is not None:
+            N += 1
+            if kept.origin == VIEW_ENTRY:
+                entry = _from_stamp(*kept.stamp)
+                view = (entry.number, entry.members, entry.guests)
+            else:
+                last[kept.origin] = kept.n
+        return Reach(N, view, tuple(last.items()))
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return tuple(

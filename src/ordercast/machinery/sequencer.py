@@ -8,16 +8,16 @@ One process, the leader of the view, numbers what the group sends; it may be a m
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, first_missing
+from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, Numbering, ViewEntry
 from ordercast.machinery.sequenced import SequencedMember
+from ordercast.machinery.sequenced_waiting import ahead_frames, held_ahead
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 
 MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
@@ -225,7 +225,8 @@ class SequencedProtocol(SequencedMember):
         self._start_after(entry.N - 1)
         self.handed.clear()
         self.done.update(entry.last)
-        self._become_member(entry.N)
+        self._become_member(entry)
+        del self.kept[entry.N]  # it is delivered here like any other
         self.member_of.add(g)
         self.delivers = True
 
@@ -247,22 +248,14 @@ class SequencedProtocol(SequencedMember):
         """At the sequencer also the frames that overtook their predecessors."""
         held = super().held_back()
         if self.book is not None:
-            held += (waiting for g in self.views for waiting in self._ahead(g, self.book))
+            held += (waiting for g in self.views for waiting in held_ahead(g, self.book))
         return held
 
     def waiting_frames(self) -> list[WaitingFrame]:
         frames = super().waiting_frames()
         if self.book is not None:
-            for origin, ahead in self.book.ahead.items():
-                frames += ((g, origin, n, m) for g in self.views for n, m in ahead.items())
+            frames += (frame for g in self.views for frame in ahead_frames(g, self.book))
         return frames
-
-    def _ahead(self, g: GroupId, book: Numbering) -> Iterator[Waiting]:
-        for origin, ahead in book.ahead.items():
-            missing = first_missing(book.last.get(origin, 0), ahead)
-            things = [Awaited("frame", g, origin, k) for k in missing]
-            for n, m in sorted(ahead.items()):
-                yield Waiting(g, origin, n, tuple(a for a in things if a.number < n), m)
 
     def _begin_era(self, view: View) -> None:
         leads = self.me == view.leader

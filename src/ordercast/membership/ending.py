@@ -1,0 +1,283 @@
+"""The end of a node view, as its coordinator sees it: from the reports to the next views.
+
+Everything here is computed from reports alone, so it is the same at whoever coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import msgspec
+
+from ordercast.core.events import Kept
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+from ordercast.membership.cluster_headers import (
+    Attempt,
+    GroupReport,
+    NextGroupView,
+    NodeReport,
+    UnstableFrame,
+)
+from ordercast.membership.nodes import Ballot, NodeEntry, NodeView, deciding
+
+Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
+Pages = Callable[[str], type[OrderingProtocol]]  # the protocol of that name
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """Somebody has begun what others only prepared: these must finish it first."""
+
+    eras: tuple[tuple[GroupId, int], ...]
+    view: Attempt | None
+
+
+class Without(msgspec.Struct, frozen=True):
+    """These cannot go on with the others."""
+
+    nodes: frozenset[ProcessId]
+
+
+class Minority(msgspec.Struct, frozen=True):
+    """These nodes are not enough."""
+
+    ballot: Ballot
+    missing: tuple[ProcessId, ...]
+
+
+class NextViews(msgspec.Struct, frozen=True):
+    """What begins, and the frames that are delivered before."""
+
+    view: NodeView
+    groups: dict[GroupId, NextGroupView]
+    takers: dict[GroupId, tuple[ProcessId, ...]]  # the survivors that deliver the union
+    told: dict[GroupId, tuple[ProcessId, ...]]  # whoever has the group open
+    union: Frames
+
+
+class Ending(PlainState):
+    """One attempt to end a node view: who has reported what, and who is ready."""
+
+    def __init__(self, attempt: Attempt, nodes: tuple[ProcessId, ...], *, dissolve: bool) -> None:
+        self.attempt = attempt
+        self.nodes = nodes  # of the next view
+        self.dissolve = dissolve
+        self.reports: dict[ProcessId, NodeReport] = {}
+        self.frames: dict[ProcessId, Frames] = {p: {} for p in nodes}
+        self.next: NextViews | None = None  # once all have reported
+        self.unready: set[ProcessId] = set()
+        self.age = 0  # ticks
+
+    def reported(self, p: ProcessId, report: NodeReport) -> None:
+        """REPORT of p."""
+        if p in self.frames and len(self.frames[p]) <= report.frames:
+            self.reports[p] = report
+        elif p in self.frames:
+            raise PeerError(f"a report counts {report.frames} frames; more have come")
+
+    def frame(self, p: ProcessId, header: UnstableFrame, payload: bytes) -> None:
+        """One unstable frame of p."""
+        if p in self.frames:
+            kept = Kept(header.origin, header.n, header.stamp, payload)
+            self.frames[p][header.gid, header.origin, header.n] = kept
+            if p in self.reports and len(self.frames[p]) > self.reports[p].frames:
+                raise PeerError("more unstable frames than were announced")
+
+    def complete(self) -> bool:
+        """Have all reported, with all their frames?"""
+        return all(
+            p in self.reports and len(self.frames[p]) == self.reports[p].frames for p in self.nodes
+        )
+
+    # -- what follows from the reports ------------------------------------------------------------
+
+    def resolve(
+        self, *, voting: bool, stride: int, pages: Pages
+    ) -> Finish | Without | Minority | NextViews:
+        """The next views; or what must be done before there can be any."""
+        newest = max(self.reports.values(), key=lambda report: report.view.number)
+        behind = self._behind(newest)
+        if behind is not None:
+            return behind
+        if voting:
+            lost = self._lost_ballot()
+            if lost is not None:
+                return Minority(lost, lost.missing(self.nodes))
+        ends = [GroupEnd(gid, reports, self) for gid, reports in self._by_group().items()]
+        unfinished = tuple((end.gid, end.era) for end in ends if end.unfinished())
+        if unfinished:
+            return Finish(unfinished, None)
+        for end in ends:
+            end.settle(pages)
+        stranded = frozenset(p for end in ends for p in end.stranded)
+        if stranded:
+            return Without(stranded)
+        return self._next_views(newest.view, [end for end in ends if end.lives], stride, pages)
+
+    def _behind(self, newest: NodeReport) -> Finish | Without | None:
+        """Who has not installed what another has: all were ready, or they are not in it."""
+        made = newest.installed
+        if made is None:
+            return None
+        late = {
+            p: report
+            for p, report in self.reports.items()
+            if report.installed != made and 0 < report.view.number < made.number
+        }
+        strangers = frozenset(p for p, report in late.items() if report.ready != made)
+        if strangers:
+            return Without(strangers)
+        return Finish((), made) if late else None
+
+    def _lost_ballot(self) -> Ballot | None:
+        ballots = {b for report in self.reports.values() for b in report.ballots}
+        in_force = max(
+            (report.ballots[0].number for report in self.reports.values() if report.ballots),
+            default=0,
+        )
+        lost = [b for b in deciding(ballots, in_force) if not b.won_by(self.nodes)]
+        return min(lost, default=None, key=lambda b: (b.number, b.coordinator))
+
+    def _by_group(self) -> dict[GroupId, dict[ProcessId, GroupReport]]:
+        found: dict[GroupId, dict[ProcessId, GroupReport]] = {}
+        for p in self.nodes:
+            for report in self.reports[p].groups:
+                found.setdefault(report.entry.gid, {})[p] = report
+        return dict(sorted(found.items()))
+
+    def _next_views(
+        self, view: NodeView, ends: list[GroupEnd], stride: int, pages: Pages
+    ) -> NextViews:
+        known: dict[ProcessId, NodeEntry] = {
+            node.pid: node for r in self.reports.values() for node in r.view.nodes
+        }
+        order = [p for p in view.pids if p in self.nodes]
+        order += [p for p in self.nodes if p not in order]
+        marks: dict[str, int] = {}  # a domain has one
+        for end in ends:
+            marks[end.domain(pages)] = max(end.mark, marks.get(end.domain(pages), 0))
+        me = self.attempt.coordinator
+        return NextViews(
+            NodeView(self.attempt.number, tuple(known[p] for p in order if p in known)),
+            {
+                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, stride)
+                for end in ends
+            },
+            {end.gid: end.takers() for end in ends},
+            {end.gid: tuple(end.reports) for end in ends},
+            {key: kept for end in ends for key, kept in end.union.items()},
+        )
+
+
+class GroupEnd:
+    """One group at the end of a node view."""
+
+    def __init__(
+        self, gid: GroupId, reports: dict[ProcessId, GroupReport], ending: Ending
+    ) -> None:
+        self.gid = gid
+        self.reports = reports
+        self.nodes = ending.nodes
+        self.frames = ending.frames
+        self.era = max(report.era for report in reports.values())
+        self.settled = {p: r for p, r in reports.items() if r.era == self.era}  # up to date
+        self.union: Frames = {}
+        self.stranded: set[ProcessId] = set()  # delivered what nobody can supply to the others
+        self.members: tuple[ProcessId, ...] = ()  # of the last view that all will have had
+        self.guests: tuple[ProcessId, ...] = ()
+        self.number = 0
+        self.last: tuple[tuple[ProcessId, int], ...] = ()  # frames delivered when it is over
+
+    def domain(self, pages: Pages) -> str:
+        """Groups whose numbers belong together: those of a domain."""
+        entry = next(iter(self.reports.values())).entry
+        declared = pages(entry.protocol).declaration
+        return declared.name if declared.scope == "domain" else f"group {self.gid}"
+
+    def unfinished(self) -> bool:
+        """Has somebody begun an era that others are ready for, and wait for?"""
+        return any(r.era < self.era == r.ready for r in self.reports.values())
+
+    def settle(self, pages: Pages) -> None:
+        """What survives of the frames, and of the members."""
+        newest = max(self.settled.values(), key=lambda r: (r.delivers, r.number))
+        page = pages(newest.entry.protocol)
+        senders = {q for r in self.settled.values() for q in (*r.members, *r.guests)}
+        dead = [q for q in senders if q not in self.nodes]
+        self._unite(page, dead)
+        delivering = {p: r for p, r in self.settled.items() if r.delivers}
+        lowest = min((r.progress for r in delivering.values()), default=0)
+        reach = page.reach(tuple(self.union.values()), lowest)
+        self.stranded = {p for p, r in delivering.items() if r.progress > reach.number}
+        # One that missed the word for an era that began, and is in it, cannot go on.
+        self.stranded |= {
+            p
+            for p, r in self.reports.items()
+            if r.era < self.era and p in (*newest.members, *newest.guests)
+        }
+        self.number, self.members, self.guests = newest.number, newest.members, newest.guests
+        if reach.view is not None and reach.view[0] > self.number:
+            self.number, self.members, self.guests = reach.view
+        self.last = self._last(delivering.values(), reach.last)
+
+    def _unite(self, page: type[OrderingProtocol], dead: Collection[ProcessId]) -> None:
+        union: Frames = {}
+        for p in self.settled:
+            for key, kept in self.frames[p].items():
+                if key[0] == self.gid:
+                    union[key] = page.better(union[key], kept) if key in union else kept
+        self.union = {key: page.attested(kept, dead) for key, kept in union.items()}
+
+    @property
+    def mark(self) -> int:
+        """The highest that was reported."""
+        return max(r.mark for r in self.settled.values())
+
+    @property
+    def lives(self) -> bool:
+        """Is anybody left in it?"""
+        return any(p in (*self.members, *self.guests) for p in self.nodes)
+
+    def takers(self) -> tuple[ProcessId, ...]:
+        """Those who deliver what is left of the era that ends."""
+        return tuple(p for p, r in self.settled.items() if r.delivers)
+
+    def next_view(
+        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, stride: int
+    ) -> NextGroupView:
+        """A new era for those who live; a new number only if the members differ."""
+        members = tuple(p for p in self.members if p in nodes)
+        guests = tuple(p for p in self.guests if p in nodes)
+        number = self.number
+        highest = max(r.number for r in self.reports.values())
+        if members != self.members or highest > number:
+            number = next_number(max(highest, number), leader, stride)
+        eras = (max(r.era, r.ready) for r in self.reports.values())
+        entry = next(iter(self.reports.values())).entry
+        return NextGroupView(entry, number, members, guests, max(eras) + 1, mark, self.last)
+
+    def _last(
+        self, delivering: Iterable[GroupReport], later: Iterable[tuple[ProcessId, int]]
+    ) -> tuple[tuple[ProcessId, int], ...]:
+        last: dict[ProcessId, int] = {}
+        for q, n in (*(pair for report in delivering for pair in report.last), *later):
+            if q in self.nodes:
+                last[q] = max(n, last.get(q, 0))
+        return tuple(sorted(last.items()))
+
+
+def next_number(before: int, leader: ProcessId, stride: int) -> int:
+    """The number of the next view of a group.
+
+    Where two sides may go on, each numbers views of its own: with a stride the leader's number is
+    part of it, so no two sides ever give the same one.
+    """
+    return before + 1 if stride == 1 else (before // stride + 1) * stride + leader % stride
+
+
+def frames_of(union: Mapping[tuple[GroupId, ProcessId, int], Kept], groups: Iterable[GroupId]) -> int:
+    """How many frames of these groups are in it."""
+    wanted = set(groups)
+    return sum(1 for gid, _, _ in union if gid in wanted)
