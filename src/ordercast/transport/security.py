@@ -1,7 +1,12 @@
-"""What protects the connections of a node: the key of its cluster, TLS, both or neither."""
+"""What protects the connections of a node: the key of its cluster, TLS, both or neither.
+
+Without TLS a node speaks in plain text, and does that on its own machine only, unless its owner
+says that he means it.
+"""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Self
 
 from ordercast.transport.tls import Tls, TlsContexts, as_tls
@@ -12,23 +17,38 @@ MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 1024
 class Security:
     """Checked once, when it is made. The key is in no text that this object gives of itself."""
 
-    __slots__ = ("contexts", "key", "tls")
+    __slots__ = ("contexts", "insecure", "key", "tls")
 
-    def __init__(self, *, key: bytes = b"", tls: Tls | None = None) -> None:
+    def __init__(self, *, key: bytes = b"", tls: Tls | None = None, insecure: bool = False) -> None:
         self.key = key
         self.tls = tls
+        self.insecure = insecure  # plain text may leave this machine
         self.contexts = None if tls is None else TlsContexts(tls)
 
     @classmethod
-    def given(cls, key: object, tls: object) -> Self:
-        """Of what was given as `key=` and `tls=`."""
-        return cls(key=_checked_key(key), tls=as_tls(tls))
+    def given(cls, key: object, tls: object, insecure: object = False) -> Self:
+        """Of what was given as `key=`, `tls=` and `insecure=`."""
+        if not isinstance(insecure, bool):
+            raise TypeError(f"insecure is True or False, not {insecure!r}")
+        return cls(key=_checked_key(key), tls=as_tls(tls), insecure=insecure)
+
+    def may_speak_to(self, host: str) -> bool:
+        """Would what is said there be encrypted, or stay on this machine, or is that meant?"""
+        return self.tls is not None or self.insecure or is_loopback(host)
 
     def __repr__(self) -> str:
         return f"<Security: key {'given' if self.key else 'none'}, tls {self.tls}>"
 
 
 NONE = Security()
+
+
+def is_loopback(host: str) -> bool:
+    """An address of this machine that no other can reach. Names are not looked up."""
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
 
 
 def _checked_key(key: object) -> bytes:

@@ -1,0 +1,42 @@
+"""Plain text stays on this machine: a node that would let it out is refused, unless it is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ordercast.errors import ConfigError
+from ordercast.runtime.addresses import parse_address
+from ordercast.transport.security import Security
+from ordercast.transport.settings import IpMulticast, Transport, label_of
+
+WAYS_OUT = (
+    "Give tls=Tls(...), or use an address of this machine (127.0.0.1, ::1, localhost), or say "
+    "insecure=True if everybody on the network may read and change what the nodes say"
+)
+
+
+def check_exposure(
+    security: Security, transport: Transport, addresses: Iterable[tuple[str, str]]
+) -> None:
+    """`ConfigError` if plain text would go to one of these, or if there can be no TLS.
+
+    Each address comes with the option that it was given as.
+    """
+    if security.tls is not None and transport != "tcp":
+        raise ConfigError(
+            f"tls= with transport={label_of(transport)!r}: datagrams are not encrypted. Use "
+            "transport='tcp', or leave tls= out"
+        )
+    for option, address in addresses:
+        check_address(security, option, address)
+    if isinstance(transport, IpMulticast) and transport.interface:
+        check_address(security, "interface", f"{transport.interface}:0")
+
+
+def check_address(security: Security, option: str, address: str) -> None:
+    """The same for one address."""
+    if not security.may_speak_to(parse_address(option, address)[0]):
+        raise ConfigError(
+            f"{option}={address!r} is not an address of this machine alone, and nothing would be "
+            f"encrypted. {WAYS_OUT}"
+        )
