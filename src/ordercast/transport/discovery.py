@@ -16,7 +16,7 @@ import errno
 import random
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -69,6 +69,15 @@ class Discovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "give Discovery(..., interface='address') of an IPv4 interface"
             )
         return self.interface or bound_to
+
+
+def as_discovery(choice: object) -> Discovery | None:
+    """What was chosen, checked; also in the form that JSON makes of it."""
+    if choice is None or isinstance(choice, Discovery):
+        return choice
+    if isinstance(choice, Mapping):
+        return msgspec.convert(choice, Discovery)
+    raise TypeError(f"discover={choice!r}: write Discovery('239.x.y.z:port')")
 
 
 class Answerer:

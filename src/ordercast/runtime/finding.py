@@ -1,0 +1,65 @@
+"""Discovery for one node: it finds its cluster at a multicast group, and is found there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ordercast.errors import JoinTimeout, UsageError
+from ordercast.runtime.addresses import parse_address
+from ordercast.transport.discovery import Answerer, Discovery, Search
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+LISTEN_S = 0.3  # how long a node that starts a cluster listens whether there is one already
+
+
+def answerer_of(site: Site) -> Answerer | None:
+    """Answers newcomers while the node is in the cluster; None if nobody wants it to."""
+    settings = site.options.discover
+    if settings is None:
+        return None
+
+    def nodes() -> int:
+        return len(site.directory.live) if site.in_cluster and site.error is None else 0
+
+    return Answerer(settings, _host(site), site.peers.hello, _key(site), nodes)
+
+
+async def find_seeds(site: Site, settings: Discovery, timeout: float) -> tuple[str, ...]:
+    """The addresses of nodes that answered; `JoinTimeout` says what was asked if none did."""
+    search = await _search(site, settings, timeout)
+    if not search.found:
+        raise JoinTimeout({search.where(): search.why_nobody()}, timeout)
+    return tuple(search.found)
+
+
+async def check_that_nobody_answers(site: Site) -> None:
+    """A second cluster of the same name beside the first is a mistake: `UsageError`.
+
+    It happens when the node that once began the cluster is started again while the others live.
+    """
+    if site.options.discover is None:
+        return
+    search = await _search(site, site.options.discover, LISTEN_S)
+    if search.found:
+        there = ", ".join(f"{name} at {address}" for address, name in search.found.items())
+        raise UsageError(
+            f"bootstrap=True would start a second cluster {site.peers.hello.cluster!r}: "
+            f"{there} answered at {search.where()}. Start this node without bootstrap=True to "
+            "join them, or give the new cluster another name"
+        )
+
+
+async def _search(site: Site, settings: Discovery, timeout: float) -> Search:
+    search = Search(settings, _host(site), site.peers.hello.cluster, _key(site))
+    await search.run(timeout)
+    return search
+
+
+def _host(site: Site) -> str:
+    return parse_address("bind", site.peers.address)[0]
+
+
+def _key(site: Site) -> bytes:
+    return site.peers.security.key
