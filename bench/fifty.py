@@ -81,7 +81,9 @@ async def _one_more(workers: list[WorkerProcess], order: str) -> dict[str, Any]:
     newcomer = WorkerProcess(ONE_MORE)
     workers.append(newcomer)
     await newcomer.start(seeds=[workers[0].address])
-    seconds, cpu, everywhere = [], [], []
+    seconds: list[float] = []
+    cpu: list[float] = []
+    everywhere: list[float] = []
     for _ in range(JOINS):
         await asyncio.sleep(SETTLE_SECONDS if not seconds else 0.1)
         before, began = await _cpu(workers), time.monotonic()
@@ -167,7 +169,8 @@ async def _agree(workers: list[WorkerProcess]) -> None:
 
 async def _cpu(workers: list[WorkerProcess]) -> float:
     """CPU seconds of all processes so far."""
-    return sum(await asyncio.gather(*(worker.run("bench.live:cpu_seconds") for worker in workers)))
+    used = await asyncio.gather(*(worker.run("bench.live:cpu_seconds") for worker in workers))
+    return float(sum(used))
 
 
 async def _reports(workers: list[WorkerProcess]) -> list[dict[str, Any]]:
