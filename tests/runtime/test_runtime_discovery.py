@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 import ordercast as oc
 from datagrams import LOOPBACK, free_group
 from ordercast.runtime import finding
+from ordercast.transport.discovery import as_discovery
 
 
 @pytest.fixture
@@ -51,6 +53,17 @@ async def test_a_newcomer_that_is_early_waits_for_the_cluster(discover: oc.Disco
         await starting
         assert alice.stats()["nodes"] == 2
         await bob.aclose()
+
+
+async def test_with_a_key_only_those_who_have_it_find_the_cluster(discover: oc.Discovery) -> None:
+    key = "a key that nobody guesses"
+    async with oc.Node("alice", bootstrap=True, discover=discover, key=key) as alice:
+        stranger = oc.Node("eve", discover=discover, join_timeout=0.1)
+        with pytest.raises(oc.JoinTimeout, match="no node of cluster 'ordercast' answered"):
+            await stranger.start()
+        async with oc.Node("bob", discover=discover, key=key) as bob:
+            assert bob.stats()["nodes"] == 2
+        assert alice.stats()["discovery"]["refused"] >= 1
 
 
 async def test_where_nobody_answers_the_timeout_says_which_group_port_and_interface_was_asked(
@@ -109,6 +122,11 @@ async def test_an_interface_that_is_not_there_is_refused_before_anything_is_aske
 def test_what_is_no_discovery_is_a_type_error_that_shows_how_to_write_it(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"write Discovery\('239\.x\.y\.z:port'\)"):
         oc.Node("alice", discover=wrong)
+
+
+def test_a_discovery_survives_the_way_to_another_process() -> None:
+    settings = oc.Discovery("239.192.7.7:7701", interface="10.0.0.5", ttl=2)
+    assert as_discovery(msgspec.json.decode(msgspec.json.encode(settings))) == settings
 
 
 def test_a_static_list_has_nothing_to_discover() -> None:
