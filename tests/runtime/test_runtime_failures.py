@@ -96,7 +96,7 @@ async def test_nothing_is_kept_of_nodes_that_came_and_went(
 ) -> None:
     async with ordercast_cluster(1, protocol=protocol) as cluster:
         reading = asyncio.ensure_future(read_to_the_end(cluster.nodes[0]))
-        visitor = oc.Node("visitor", seeds=[cluster.leader.address])
+        visitor = oc.Node("visitor", seeds=[cluster.leader.address], rejoin=False)
         await visitor.start()
         pid = visitor._site.me.pid
         group = await visitor.join("main", protocol=protocol)
@@ -180,7 +180,7 @@ async def test_a_join_under_way_fails_when_the_leader_is_lost(ordercast_cluster)
 async def test_a_member_whose_connection_to_the_leader_broke_is_told_it_is_excluded(
     ordercast_cluster,
 ) -> None:
-    async with ordercast_cluster(3, order="total") as cluster:
+    async with ordercast_cluster(3, order="total", rejoin=False) as cluster:
         await (await cluster.groups[1].multicast(b"before")).ordered()
         await view_of(cluster.nodes[1], ("p1", "p2", "p3"))
         leader = cluster.leader._site
@@ -200,7 +200,7 @@ async def test_a_member_whose_connection_to_the_leader_broke_is_told_it_is_exclu
 async def test_of_two_members_that_lost_each_other_one_is_excluded_and_told(
     ordercast_cluster, protocol: str
 ) -> None:
-    async with ordercast_cluster(3, protocol=protocol) as cluster:
+    async with ordercast_cluster(3, protocol=protocol, rejoin=False) as cluster:
         one, other = cluster.nodes[0]._site, cluster.nodes[1]._site
         one.peers.bound[other.me.pid].abort("the cable was cut")
         ends = [asyncio.ensure_future(read_to_the_end(node)) for node in cluster.nodes[:2]]
@@ -216,8 +216,8 @@ async def test_of_two_members_that_lost_each_other_one_is_excluded_and_told(
         ends[stays].cancel()
 
 
-async def test_an_excluded_node_may_come_back_under_its_name(ordercast_cluster) -> None:
-    async with ordercast_cluster(2, order="total") as cluster:
+async def test_the_name_of_an_excluded_node_is_free_for_a_new_one(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total", rejoin=False) as cluster:
         pid = cluster.nodes[1]._site.me.pid
         cluster.leader._site.peers.bound[pid].abort("the cable was cut")
         assert isinstance((await read_to_the_end(cluster.nodes[1]))[-1], oc.Excluded)
@@ -230,7 +230,7 @@ async def test_an_excluded_node_may_come_back_under_its_name(ordercast_cluster) 
 async def test_a_member_that_breaks_the_protocol_is_excluded_and_logged_once(
     ordercast_cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with ordercast_cluster(3, order="total") as cluster:
+    async with ordercast_cluster(3, order="total", rejoin=False) as cluster:
         bad = cluster.nodes[1]._site
         gid = cluster.groups[1]._member.group.gid
         with caplog.at_level(logging.WARNING, "ordercast.runtime.peers"):
@@ -245,7 +245,7 @@ async def test_a_member_that_breaks_the_protocol_is_excluded_and_logged_once(
 
 
 async def test_a_packet_of_a_group_that_nobody_opened_is_a_fault(ordercast_cluster) -> None:
-    async with ordercast_cluster(2, order="total") as cluster:
+    async with ordercast_cluster(2, order="total", rejoin=False) as cluster:
         bad = cluster.nodes[1]._site
         bad.peers.transmit((0,), pack(77, 0, 0, b"\x90", b""))
         error = (await read_to_the_end(cluster.nodes[1]))[-1]

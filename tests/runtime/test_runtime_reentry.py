@@ -1,0 +1,431 @@
+"""A node that is out raises why, once, and comes back by itself as its next incarnation."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ordercast as oc
+from ordercast.errors import Dissolved
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime import reentry
+from ordercast.runtime.control import Refused
+from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.status import query_status
+from ordercast.trace.oracle import judge
+from ordercast.trace.read import read_events
+
+Stream = oc.Node | oc.Group
+
+
+def cut(cluster: oc.LocalCluster, place: int) -> None:
+    """Break the connection of a member to the leader: the member is excluded, and alive."""
+    pid = cluster.nodes[place]._site.me.pid
+    cluster.leader._site.peers.bound[pid].abort("the cable was cut")
+
+
+async def until(true: Callable[[], Any]) -> None:
+    while not true():
+        await asyncio.sleep(0.001)
+
+
+def main(node: oc.Node) -> dict[str, Any]:
+    return node.stats()["groups"]["main"]
+
+
+async def back(node: oc.Node, incarnation: int = 2) -> None:
+    """The node is in all its groups again."""
+    await until(lambda: node.incarnation == incarnation and not node.stats()["out_reason"])
+
+
+async def read_until_out(stream: Stream) -> list[oc.Message]:
+    """The messages up to the error, which must come."""
+    seen = []
+    with pytest.raises(oc.Excluded):
+        async for event in stream:
+            if isinstance(event, oc.Message):
+                seen.append(event)
+    return seen
+
+
+async def view_with(stream: Stream, members: tuple[str, ...]) -> oc.View:
+    async for event in stream:
+        if isinstance(event, oc.View) and event.members == members:
+            return event
+    raise AssertionError("the stream ended")
+
+
+async def message(stream: Stream, body: bytes) -> oc.Message:
+    async for event in stream:
+        if isinstance(event, oc.Message):
+            assert event.body == body
+            return event
+    raise AssertionError("the stream ended")
+
+
+class Doorkeeper:
+    """Says at the leader that every name is taken, until it is told to stop."""
+
+    def __init__(self, cluster: oc.LocalCluster) -> None:
+        self.refused = 0
+        self._role = cluster.leader._site.role
+        self._role._objection = self._refuse
+
+    def _refuse(self, *_: object) -> Refused:
+        self.refused += 1
+        return Refused("name", "a node of that name is in the cluster")
+
+    def stop(self) -> None:
+        del self._role._objection
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "vector", "fast_p"])
+async def test_an_excluded_node_comes_back_and_its_group_works_again(
+    tmp_path: Path, ordercast_cluster, protocol: str, transport: str
+) -> None:
+    options = {"protocol": protocol, "trace": tmp_path, "transport": transport}
+    async with ordercast_cluster(3, **options) as cluster:
+        (one, two, three), group = cluster.nodes, cluster.groups[1]
+        for node in cluster.nodes:
+            await view_with(node, ("p1", "p2", "p3"))
+        await group.multicast(b"before")
+        await until(lambda: all(main(node)["inbox_frames"] for node in cluster.nodes))
+        cut(cluster, 1)
+        assert [m.body for m in await read_until_out(two)] == [b"before"]
+        view = await view_with(two, ("p1", "p3", "p2"))
+        assert view.joined == ("p2",)
+        assert two.incarnation == 2 and group.members == ("p1", "p3", "p2")
+        await group.multicast(b"again")
+        for node in (one, three):
+            await message(node, b"before")
+            await view_with(node, ("p1", "p3", "p2"))
+            assert (await message(node, b"again")).sender == "p2"
+        await message(two, b"again")
+        await cluster.groups[0].multicast(b"welcome")
+        for node in cluster.nodes:
+            await message(node, b"welcome")
+    found = {name: verdict.verdict for name, verdict in judge(read_events(tmp_path)).items()}
+    kept = (*PROTOCOLS[protocol].declaration.promises, "wellformed", "views", "vsync")
+    assert {name: found[name] for name in kept} == dict.fromkeys(kept, "ok")
+    ended = {event.process for event in read_events(tmp_path) if event.kind == "end"}
+    assert ended == {"p1#1", "p2#2", "p3#1", "sequencer#1"}
+
+
+async def test_whoever_waits_in_the_old_incarnation_is_told(ordercast_cluster) -> None:
+    limits = {"order": "total", "max_message": 1000, "window_bytes": 3000}
+    async with ordercast_cluster(2, **limits) as cluster:
+        group = cluster.groups[1]
+        receipt = await group.multicast(bytes(1000))
+        await until(lambda: main(cluster.nodes[1])["inbox_frames"])
+
+        async def send() -> None:
+            while True:
+                await group.multicast(bytes(1000))
+
+        waiting = [
+            asyncio.ensure_future(send()),
+            asyncio.ensure_future(receipt.stable()),
+            asyncio.ensure_future(send()),
+        ]
+        await until(lambda: main(cluster.nodes[1])["multicasts_waiting"] == 2)
+        guard = Doorkeeper(cluster)
+        cut(cluster, 1)
+        for error in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(error, oc.Excluded)
+        for call in (
+            group.multicast(b"x"),
+            group.multicast_many([b"x"]),
+            cluster.nodes[1].send_to("main", b"x"),
+            cluster.nodes[1].join("other", order="fifo"),
+        ):
+            with pytest.raises(oc.Excluded, match="comes back by itself"):
+                await call
+        guard.stop()
+        await back(cluster.nodes[1])
+        await (await group.multicast(b"x")).ordered()
+        with pytest.raises(oc.Excluded):
+            await receipt.stable()
+
+
+async def test_with_rejoin_off_a_node_that_is_excluded_has_ended(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total", rejoin=False) as cluster:
+        node = cluster.nodes[1]
+        cut(cluster, 1)
+        for _ in range(2):  # every time
+            with pytest.raises(oc.Excluded, match="Start a new Node"):
+                async for _ in node:
+                    pass
+        async with oc.Node("p2", seeds=[cluster.leader.address]) as again:
+            assert again.incarnation == 2
+        assert node.incarnation == 1 and node.stats()["re_entries"] == 0
+
+
+async def test_a_name_that_is_still_taken_is_asked_for_again(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        node = cluster.nodes[1]
+        guard = Doorkeeper(cluster)
+        cut(cluster, 1)
+        await until(lambda: guard.refused == 3)
+        stats = node.stats()
+        assert stats["incarnation"] == 1 and stats["out_since"] and stats["re_entries"] == 0
+        assert "a node of that name" in stats["out_reason"]
+        guard.stop()
+        await back(node)
+        stats = node.stats()
+        assert stats["incarnation"] == 2 and stats["out_since"] is None
+        assert stats["re_entries"] == 1
+
+
+async def test_a_node_on_its_way_back_is_at_its_address_and_tells_of_the_outage(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(1, order="total") as cluster:
+        (node,) = cluster.nodes
+        address, role = node.address, cluster.leader._site.role
+        asked: list[tuple[Any, ...]] = []
+        role._consider = lambda *question: asked.append(question)
+        cut(cluster, 0)
+        await until(lambda: asked)
+        status = await query_status(address)
+        assert status["state"] == "out" and "was excluded" in status["out_reason"]
+        del role._consider
+        role._consider(*asked[0])
+        await back(node)
+        status = await query_status(address)
+        assert status["state"] == "running" and status["incarnation"] == 2
+        assert status["stats"]["re_entries"] == 1
+
+
+@pytest.mark.parametrize("on_the_way", ["refused", "alone"])
+async def test_closing_a_node_that_is_out_leaves_nothing_behind(
+    tmp_path: Path, ordercast_cluster, on_the_way: str
+) -> None:
+    async with ordercast_cluster(2, order="total", trace=tmp_path) as cluster:
+        node = cluster.nodes[1]
+        tasks = asyncio.all_tasks()
+        guard = Doorkeeper(cluster)
+        cut(cluster, 1)
+        await until(lambda: guard.refused)
+        if on_the_way == "alone":
+            await cluster.leader.aclose()
+        await node.aclose()
+        await node.aclose()
+        assert asyncio.all_tasks() <= tasks
+        await read_until_out(node)
+        assert [event async for event in node] == []
+        with pytest.raises(oc.OrdercastError):
+            await cluster.groups[1].multicast(b"x")
+    assert not [e for e in read_events(tmp_path) if e.process == "p2#1" and e.kind == "end"]
+
+
+async def test_a_node_may_be_out_more_than_once(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        one, two = cluster.nodes
+        for incarnation in (2, 3):
+            cut(cluster, 1)
+            await read_until_out(two)
+            await view_with(two, ("p1", "p2"))
+            assert two.incarnation == incarnation
+            await cluster.groups[1].multicast(b"%d" % incarnation)
+            await message(one, b"%d" % incarnation)
+        assert two.stats()["re_entries"] == 2
+
+
+async def test_out_again_before_all_groups_are_joined_it_joins_all_of_them_in_the_end(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        others = await cluster.join("other", order="fifo")
+        role = cluster.leader._site.role
+        enter, role._enter = (
+            role._enter,
+            lambda pid, asked: enter(pid, asked) if asked.group == "main" else cut(cluster, 1),
+        )
+        cut(cluster, 1)
+        await until(lambda: two.incarnation == 2)
+        await until(lambda: two._site.error is not None or two.incarnation == 3)
+        role._enter = enter
+        await until(lambda: not two.stats()["out_reason"])
+        assert two.incarnation >= 3
+        assert set(two.stats()["groups"]) == {"main", "other"}
+        for group in (cluster.groups[1], others[1]):
+            await (await group.multicast(b"works")).ordered()
+
+
+async def test_a_groups_own_stream_goes_on_too(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        group, two = cluster.groups[1], cluster.nodes[1]
+        await view_with(group, ("p1", "p2"))
+        await cluster.groups[0].multicast(b"before")
+        await until(lambda: main(two)["inbox_frames"])
+        cut(cluster, 1)
+        assert [m.body for m in await read_until_out(group)] == [b"before"]
+        await view_with(group, ("p1", "p2"))
+        await cluster.groups[0].multicast(b"after")
+        await message(group, b"after")
+        await read_until_out(two)  # nothing of the group, but the node was out
+        await back(two)
+        assert not list(two._lifetime.inbox.parcels)
+
+
+async def test_a_stream_taken_while_the_node_is_out_is_that_of_the_next_incarnation(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        group = cluster.groups[1]
+        guard = Doorkeeper(cluster)
+        cut(cluster, 1)
+        await until(lambda: guard.refused)
+        await read_until_out(group)
+        guard.stop()
+        await view_with(group, ("p1", "p2"))
+        await cluster.groups[0].multicast(b"after")
+        await message(group, b"after")
+
+
+async def test_a_read_that_is_cancelled_loses_neither_the_error_nor_what_follows(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        await view_with(two, ("p1", "p2"))
+        reading = asyncio.ensure_future(anext(aiter(two)))
+        await asyncio.sleep(0)
+        cut(cluster, 1)
+        await until(lambda: two.stats()["out_since"])
+        reading.cancel()  # in the turn in which the error came
+        outcome = (await asyncio.gather(reading, return_exceptions=True))[0]
+        if isinstance(outcome, asyncio.CancelledError):
+            await read_until_out(two)
+        else:
+            assert isinstance(outcome, oc.Excluded)
+        waiting = asyncio.ensure_future(anext(aiter(two)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait((waiting,))
+        await view_with(two, ("p1", "p2"))
+
+
+async def test_a_guest_is_a_guest_again(ordercast_cluster) -> None:
+    async with (
+        ordercast_cluster(1, order="total") as cluster,
+        oc.Node("guest", seeds=[cluster.leader.address]) as guest,
+    ):
+        await guest.send_to("main", b"before")
+        await message(cluster.nodes[0], b"before")
+        cluster.leader._site.peers.bound[guest._site.me.pid].abort("the cable was cut")
+        await back(guest)
+        assert list(guest.stats()["guest_of"]) == ["main"]
+        await (await guest.send_to("main", b"after")).ordered()
+        await message(cluster.nodes[0], b"after")
+        await guest.stop_sending_to("main")
+
+
+async def test_a_group_that_is_left_while_the_node_is_out_is_not_joined_again(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        others = await cluster.join("other", order="fifo")
+        guard = Doorkeeper(cluster)
+        cut(cluster, 1)
+        await until(lambda: guard.refused)
+        await cluster.groups[1].leave()
+        with pytest.raises(oc.GroupClosed):
+            await cluster.groups[1].multicast(b"x")
+        guard.stop()
+        await back(two)
+        assert list(two.stats()["groups"]) == ["other"]
+        await (await others[1].multicast(b"works")).ordered()
+        again = await two.join("main", order="total")
+        assert again.members == ("p1", "p2")
+
+
+async def test_a_group_on_its_way_back_cannot_be_joined_a_second_time(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        await cluster.join("other", order="fifo")
+        cut(cluster, 1)
+        await until(lambda: two.incarnation == 2)
+        with pytest.raises(oc.AlreadyJoined):
+            await two.join("other", order="fifo")
+        await back(two)
+        assert set(two.stats()["groups"]) == {"main", "other"}
+
+
+async def test_a_group_that_is_something_else_now_is_lost_and_says_so(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        others = await cluster.join("other", order="fifo")
+        seat = cluster.groups[1]._member
+        monkeypatch.setattr(seat, "group", type(seat.group)(9, "main", "fifo", "fifo", 1))
+        cut(cluster, 1)
+        await back(two)
+        with pytest.raises(oc.OrderMismatch):
+            await cluster.groups[1].multicast(b"x")
+        await (await others[1].multicast(b"works")).ordered()
+
+
+async def test_a_node_that_nobody_reads_stays_out_after_so_many_outages(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reentry, "MAX_UNREAD_OUTAGES", 2)
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        cut(cluster, 1)
+        await back(two)
+        cut(cluster, 1)
+        await until(lambda: "never read" in two.stats()["out_reason"])
+        await read_until_out(two)
+        await back(two, 3)
+
+
+async def test_one_line_tells_that_a_node_is_out_and_one_that_it_is_back(
+    ordercast_cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        with caplog.at_level(logging.INFO, "ordercast.runtime.reentry"):
+            cut(cluster, 1)
+            await back(cluster.nodes[1])
+        lines = [r.message for r in caplog.records if r.name == "ordercast.runtime.reentry"]
+    assert len(lines) == 2
+    assert lines[0].startswith("p2#1 is out: ") and lines[1] == "p2#1 is back as p2#2"
+
+
+async def test_a_node_that_is_dissolved_comes_back_and_no_stream_tells(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        two._site.fail(Dissolved())
+        await back(two)
+        views = [event async for event in _first(two, 2)]
+        assert views[-1].members == ("p1", "p2") and views[-1].joined == ("p2",)
+
+
+async def _first(stream: Stream, count: int) -> Any:
+    async for event in stream:
+        yield event
+        count -= 1
+        if not count:
+            return
+
+
+async def test_interruptions_in_a_row_are_told_once() -> None:
+    passed: list[int] = []
+    inbox: Inbox[int] = Inbox("a stream", lambda number: [number], 10)
+    inbox.put(1)
+    for number in range(3):
+        inbox.interrupt(oc.NotPrimary(number, ("p1",)), lambda number=number: passed.append(number))
+    inbox.put(2)
+    assert await inbox.next_batch() == [1]
+    with pytest.raises(oc.NotPrimary, match="of view 2 it cannot reach p1"):
+        await inbox.next_batch()
+    assert passed == [2] and await inbox.next_event() == 2
