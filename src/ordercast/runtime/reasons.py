@@ -8,6 +8,7 @@ import ssl
 from typing import Literal
 
 from ordercast.errors import PeerError
+from ordercast.transport.tls import fault_of
 
 Trouble = Literal[
     "unresolved", "refused", "silence", "no_route", "certificate", "tls", "hung_up", "peer", "other"
@@ -25,9 +26,9 @@ def trouble_of(error: Exception) -> tuple[Trouble, str]:
     if isinstance(error, TimeoutError):
         return "silence", f"{error or 'no answer in time'}: silence, as behind a firewall"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "certificate", f"its certificate is not accepted: {error.verify_message}"
+        return "certificate", f"no TLS: {fault_of(error)}"
     if isinstance(error, ssl.SSLError):
-        return "tls", f"no TLS between the two: {in_words(error)}"
+        return "tls", f"no TLS: {fault_of(error)}"
     if isinstance(error, ConnectionError):
         return "hung_up", f"it hung up ({error.strerror or error or type(error).__name__})"
     if isinstance(error, OSError) and error.errno in NO_ROUTE:
@@ -39,8 +40,3 @@ def trouble_of(error: Exception) -> tuple[Trouble, str]:
 def why_unreachable(error: Exception) -> str:
     """In words, why nobody answered at an address."""
     return trouble_of(error)[1]
-
-
-def in_words(error: ssl.SSLError) -> str:
-    """What OpenSSL calls WRONG_VERSION_NUMBER: wrong version number."""
-    return (error.reason or str(error)).replace("_", " ").lower()

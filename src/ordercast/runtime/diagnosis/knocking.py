@@ -44,15 +44,15 @@ async def nature_of(
     """Say hello, ask for a key, for TLS and for a web page, all at once."""
     challenge = Challenge(secrets.token_bytes(NONCE_BYTES))
     words = (pack_opening(hello), pack_opening(challenge), HTTP_QUESTION)
-    heard, has_tls = await asyncio.gather(
+    heard, tls_there = await asyncio.gather(
         asyncio.gather(*(knock(address, said, patience, tls) for said in words)),
-        speaks_tls(address, patience),
+        tls_at(address, patience),
     )
     opening = next((one.opening for one in heard if one.opening is not None), None)
     if opening is not None:
         return _node_of(opening)
-    if tls is None and has_tls:
-        return Nature("tls", "TLS is spoken there")
+    if tls is None and tls_there:
+        return Nature("tls", f"it speaks {tls_there}")
     raw = next((one.raw for one in heard if one.raw), b"")
     if raw:
         return _stranger(raw)
@@ -108,8 +108,8 @@ async def _listen(reader: asyncio.StreamReader, patience: float) -> Heard:
     return Heard(raw=heard, ending="closed")
 
 
-async def speaks_tls(address: Address, patience: float) -> bool:
-    """Does a TLS handshake get an answer? No certificate is checked, and none is shown."""
+async def tls_at(address: Address, patience: float) -> str:
+    """Which TLS answers there; empty if none. No certificate is checked, and none is shown."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -117,8 +117,9 @@ async def speaks_tls(address: Address, patience: float) -> bool:
         async with asyncio.timeout(patience):
             _, writer = await asyncio.open_connection(*address, ssl=context)
     except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # it understood, and did not like it
+        return "TLS" if "ALERT" in (error.reason or "") else ""  # it understood, and said no
     except OSError:
-        return False
+        return ""
+    version: str = writer.get_extra_info("ssl_object").version()
     writer.transport.abort()
-    return True
+    return version

@@ -17,13 +17,14 @@ from ordercast.runtime.control import Control, StatusReply, StatusRequest
 from ordercast.runtime.diagnosis.knocking import Nature, nature_of
 from ordercast.runtime.diagnosis.report import Report, read_report
 from ordercast.runtime.diagnosis.subject import Subject
-from ordercast.runtime.reasons import trouble_of
+from ordercast.runtime.reasons import trouble_of, why_unreachable
 from ordercast.transport.connection import Connection
 from ordercast.transport.contract import Address, Counters, Limits
 from ordercast.transport.tcp import show_address
 from ordercast.transport.tls import fault_of
 
 ROUND_TRIPS = 5
+UNSPOKEN = {"mute": "mute", "closing": "hung_up", "stranger": "stranger"}
 REFUSALS = ("cluster", "version", "full")  # words of a Refuse that are codes of the catalogue
 
 
@@ -210,8 +211,9 @@ def _without_tls(nature: Nature, trouble: Exception) -> ProbeFailed:
     if nature.kind in ("plain", "keyed"):
         return ProbeFailed("plain_there", f"{nature.text} answers in plain text; you use TLS")
     if nature.kind == "tls":
-        return ProbeFailed("tls", f"both speak TLS, but {fault_of(trouble)}")
-    return ProbeFailed("stranger" if nature.kind == "stranger" else nature.kind, nature.text)
+        seen = f"{nature.text}, and this side TLSv1.3 only: {why_unreachable(trouble)}"
+        return ProbeFailed("tls", seen)
+    return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
 
 
 def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
@@ -227,6 +229,9 @@ def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
             return ProbeFailed("key", "it has no key, and this side has one")
         return ProbeFailed("hung_up", f"it answers strangers, but not this one: {reason}")
     if nature.kind == "tls":
-        return ProbeFailed("tls_there", "it speaks TLS, and this side plain text")
-    code = {"mute": "mute", "closing": "hung_up", "stranger": "stranger"}[nature.kind]
-    return ProbeFailed(code, nature.text)
+        return ProbeFailed("tls_there", f"{nature.text}, and this side plain text")
+    if nature.kind == "closing" and subject.tls is not None:
+        # A node tells nobody what it does not like about a certificate.
+        seen = "its certificate is good, but it hangs up when it has seen this side's"
+        return ProbeFailed("certificate_refused", seen)
+    return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
