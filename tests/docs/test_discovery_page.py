@@ -9,12 +9,8 @@ from pathlib import Path
 
 from datagrams import free_group
 from ordercast.runtime.finding import LISTEN_S
-from ordercast.transport.discovery import (
-    ANSWERERS,
-    ANSWERS_PER_S,
-    FIRST_PAUSE_S,
-    Discovery,
-)
+from ordercast.transport.answering import ANSWERERS, ANSWERS_PER_S
+from ordercast.transport.discovery import FIRST_PAUSE_S, Discovery
 from ordercast.wire.discovery import QUESTION_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "DISCOVERY.md").read_text()

@@ -13,18 +13,12 @@ import pytest
 
 from datagrams import LOOPBACK, free_group
 from ordercast.errors import ConfigError
-from ordercast.transport.discovery import (
-    ANSWERERS,
-    MAX_FOUND,
-    MAX_OTHERS,
-    Allowance,
-    Answerer,
-    Discovery,
-    Search,
-)
-from ordercast.transport.sockets import prepare_to_multicast, unicast_socket
+from ordercast.transport import discovery
+from ordercast.transport.answering import ANSWERERS, Allowance, Answerer
+from ordercast.transport.discovery import MAX_FOUND, MAX_OTHERS, Discovery, Search, read_waiting
+from ordercast.transport.sockets import multicast_socket, prepare_to_multicast, unicast_socket
 from ordercast.wire.control import Hello
-from ordercast.wire.discovery import NONCE_BYTES, Answer, Question, pack_datagram
+from ordercast.wire.discovery import NONCE_BYTES, Answer, Question, pack_datagram, unpack_datagram
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -108,6 +102,29 @@ def test_a_newcomer_that_came_too_early_asks_again(run: Run, settings: Discovery
             await searching
         assert search.asked > 1
         assert search.found
+
+    run(body())
+
+
+def test_answers_that_come_soon_after_the_first_are_taken_too(
+    run: Run, settings: Discovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        monkeypatch.setattr(discovery, "COLLECT_S", 0.5)
+        with multicast_socket(settings.carrier, LOOPBACK) as hears, speaking(settings) as sock:
+            search = Search(settings, LOOPBACK, "c", b"")
+            searching = asyncio.ensure_future(search.run(PATIENCE_S))
+            while not (heard := read_waiting(hears)):
+                await asyncio.sleep(0)
+            [(question, sender)] = heard
+            nonce = unpack_datagram(question, Question, b"").nonce
+            for number, name in enumerate(("alice", "bob"), start=1):
+                answer = Answer(nonce, "c", name, f"{name}.example:{number}")
+                sock.sendto(pack_datagram(answer, b""), sender)
+                while len(search.found) < number:
+                    await asyncio.sleep(0)
+            await searching
+        assert list(search.found.values()) == ["alice", "bob"]
 
     run(body())
 

@@ -101,8 +101,7 @@ class Flapping(PlainState):
     def _wait_after(self, exclusions: int) -> int:
         if exclusions == 1:
             return 0
-        doublings = min(exclusions - 2, self.longest_wait.bit_length())  # more change nothing
-        return min(self.first_wait << doublings, self.longest_wait)
+        return min(self.first_wait << exclusions - 2, self.longest_wait)
 
 
 def _aged(record: Record) -> Record:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ordercast.errors import JoinTimeout, UsageError
 from ordercast.runtime.addresses import parse_address
-from ordercast.transport.discovery import Answerer, Discovery, Search
+from ordercast.transport.answering import Answerer
+from ordercast.transport.discovery import Discovery, Search
 
 if TYPE_CHECKING:
     from ordercast.runtime.site import Site
