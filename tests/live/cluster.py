@@ -193,6 +193,15 @@ class LiveCluster:
             kind: str = (await self.workers[name].do("wait_ended"))["kind"]
             return kind
 
+    async def saw(
+        self, name: str, what: str, *, after: float = 0.0, kind: str = "event"
+    ) -> list[Any]:
+        """Wait until a member's stream gave an event of that class, or raised it ("error")."""
+        asked = {"kind": kind, "what": what, "after": after}
+        async with asyncio.timeout(PATIENCE):
+            entry: list[Any] = await self.workers[name].run("live.journal:wait_for", **asked)
+            return entry
+
     async def journal(self, name: str, *, after: float = 0.0) -> list[list[Any]]:
         """What a member's stream gave since a moment: see `live.journal.read`."""
         entries: list[list[Any]] = await self.workers[name].run("live.journal:read", after=after)

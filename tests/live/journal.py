@@ -11,11 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from ordercast import Message, View
-from ordercast.errors import NodeEnded, OrdercastError
+from ordercast.errors import NodeEnded, NodeOut
 from ordercast.runtime.worker import Worker
 
 MAX_ENTRIES = 200_000
-AFTER_ERROR = 0.02  # seconds; a stream that raised may go on
 
 Entry = list[Any]  # moment, kind, then by kind: see `read`
 
@@ -37,19 +36,32 @@ async def read(worker: Worker, *, after: float = 0.0) -> list[Entry]:
     return [entry for entry in _journals[worker] if entry[0] >= after]
 
 
+async def wait_for(worker: Worker, *, kind: str, what: str, after: float) -> Entry:
+    """Wait for an entry since that moment: an "error" of that kind, or an "event"."""
+    while True:
+        for entry in _journals[worker]:
+            if entry[0] >= after and entry[1:3] == [kind, what]:
+                return entry
+        worker.changed.clear()
+        await worker.changed.wait()
+
+
 async def _consume(worker: Worker) -> None:
+    """Read on after an outage; the stream has ended if it raises the same once more."""
+    last: NodeEnded | None = None
     while worker.ended is None:
         try:
             async for batch in worker.node.batches():
                 _note(worker, batch)
-            break
+            return
         except NodeEnded as reason:
-            worker.ended = reason
-            _enter(worker, "error", type(reason).__name__, str(reason))
-        except OrdercastError as reason:
-            _enter(worker, "error", type(reason).__name__, str(reason))
-            await asyncio.sleep(AFTER_ERROR)
-    worker.changed.set()
+            if reason is not last:
+                _enter(worker, "error", type(reason).__name__, str(reason))
+            if reason is last or not isinstance(reason, NodeOut):
+                worker.ended = reason
+            last = reason
+        finally:
+            worker.changed.set()
 
 
 def _note(worker: Worker, batch: list[Any]) -> None:
