@@ -42,11 +42,23 @@ class Suspect(msgspec.Struct, frozen=True, array_like=True):
     pid: ProcessId
 
 
+class Stuck(msgspec.Struct, frozen=True, array_like=True):
+    """To the coordinator: I stopped for a view that does not come."""
+
+
 class Sighted(msgspec.Struct, frozen=True, array_like=True):
     """To the coordinator: there is another side, with so many nodes."""
 
     coordinator: ProcessId
     size: int
+
+
+class Offer(msgspec.Struct, frozen=True, array_like=True):
+    """To the coordinator of another side: we would come over to you."""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """Come. We shall be here."""
 
 
 class Join(msgspec.Struct, frozen=True, array_like=True):
@@ -63,6 +75,7 @@ class Nodes(msgspec.Struct, frozen=True, array_like=True):
     """From the coordinator: nodes came or went in order. No group changes by it."""
 
     view: NodeView
+    ballots: tuple[Ballot, ...]  # the views that decide a vote until this one is confirmed
 
 
 class NodesAck(msgspec.Struct, frozen=True, array_like=True):
@@ -151,7 +164,7 @@ class PrepareView(msgspec.Struct, frozen=True, array_like=True):
     view: NodeView
     groups: tuple[NextGroupView, ...]
     frames: int
-    dissolve: bool = False  # the last of this side: its nodes go over to another one
+    into: ProcessId = -1  # this is the last view of this side: all go over to that node's
 
 
 class ViewReady(msgspec.Struct, frozen=True, array_like=True):
@@ -174,7 +187,7 @@ class NoPrimary(msgspec.Struct, frozen=True, array_like=True):
     missing: tuple[ProcessId, ...]
 
 
-class Outdated(msgspec.Struct, frozen=True, array_like=True):
+class Overruled(msgspec.Struct, frozen=True, array_like=True):
     """To a coordinator: another attempt is followed here."""
 
     attempt: Attempt
@@ -182,6 +195,8 @@ class Outdated(msgspec.Struct, frozen=True, array_like=True):
 
 
 CLUSTER_HEADERS: tuple[type[msgspec.Struct], ...] = (
-    Heartbeat, Suspect, Sighted, Join, Depart, Nodes, NodesAck, Want, Unwant, EndView, NodeReport,
-    UnstableFrame, PrepareView, ViewReady, InstallView, NoPrimary, Outdated,
+    Heartbeat, Suspect, Stuck, Sighted, Offer, Welcome, Join, Depart, Nodes, NodesAck, Want, Unwant,
+    EndView, NodeReport, UnstableFrame, PrepareView, ViewReady, InstallView, NoPrimary, Overruled,
 )  # fmt: skip
+
+UNLINKED = (Heartbeat, Offer, Welcome)  # may be lost: they are said again

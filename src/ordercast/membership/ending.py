@@ -5,7 +5,7 @@ Everything here is computed from reports alone, so it is the same at whoever coo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -60,10 +60,12 @@ class NextViews(msgspec.Struct, frozen=True):
 class Ending(PlainState):
     """One attempt to end a node view: who has reported what, and who is ready."""
 
-    def __init__(self, attempt: Attempt, nodes: tuple[ProcessId, ...], *, dissolve: bool) -> None:
+    def __init__(
+        self, attempt: Attempt, nodes: tuple[ProcessId, ...], *, into: ProcessId | None
+    ) -> None:
         self.attempt = attempt
         self.nodes = nodes  # of the next view
-        self.dissolve = dissolve
+        self.into = into  # the node to whose side all go over after this, if any
         self.reports: dict[ProcessId, NodeReport] = {}
         self.frames: dict[ProcessId, Frames] = {p: {} for p in nodes}
         self.next: NextViews | None = None  # once all have reported
@@ -174,9 +176,7 @@ class Ending(PlainState):
 class GroupEnd:
     """One group at the end of a node view."""
 
-    def __init__(
-        self, gid: GroupId, reports: dict[ProcessId, GroupReport], ending: Ending
-    ) -> None:
+    def __init__(self, gid: GroupId, reports: dict[ProcessId, GroupReport], ending: Ending) -> None:
         self.gid = gid
         self.reports = reports
         self.nodes = ending.nodes
@@ -275,9 +275,3 @@ def next_number(before: int, leader: ProcessId, stride: int) -> int:
     part of it, so no two sides ever give the same one.
     """
     return before + 1 if stride == 1 else (before // stride + 1) * stride + leader % stride
-
-
-def frames_of(union: Mapping[tuple[GroupId, ProcessId, int], Kept], groups: Iterable[GroupId]) -> int:
-    """How many frames of these groups are in it."""
-    wanted = set(groups)
-    return sum(1 for gid, _, _ in union if gid in wanted)

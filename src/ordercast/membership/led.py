@@ -105,7 +105,8 @@ class LedMembership(PlainState):
         """the members change"""
         assert self.views[change.group].leader == self.me, "only the leader is told"
         if self.plans and not change.dead:
-            self.pending.append(change)
+            if change not in self.pending:  # it is asked for again and again
+                self.pending.append(change)
             return
         self._strike_from_pending(change.dead)
         plans = dict(self.plans)

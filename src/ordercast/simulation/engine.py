@@ -12,6 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Protocol
 
+import msgspec
+
 from ordercast.core.events import (
     Change,
     Consumed,
@@ -295,7 +297,7 @@ class Simulation:
                 hand_over(p, out.deliveries)
             if out.timers:
                 request(p, now, out.timers)
-            if out.stable or out.notes or out.faults or out.guest:
+            if out.stable or out.notes or out.faults or out.guest or out.news:
                 self._take_reports(p, out)
             if self.intents:
                 self._speak(p)
@@ -387,10 +389,16 @@ class Simulation:
             self._release(p, g)
         for note in out.notes:
             self.notes[note[0]] += 1
+        for news in out.news:
+            self.take_news(p, news)
         self.faults += len(out.faults)
         for peer, reason in out.faults:
             if len(self.first_faults) < MAX_FAULTS_KEPT:
                 self.first_faults.append((p, peer, reason))
+
+    def take_news(self, p: ProcessId, news: msgspec.Struct) -> None:
+        """Something happened to the cluster that p is in."""
+        raise AssertionError("only a clustered run has news")
 
     def _observe(self, p: ProcessId, row: Observed) -> None:
         self.record((p, self.now, row))

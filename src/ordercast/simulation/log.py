@@ -42,7 +42,13 @@ class Ended(msgspec.Struct, frozen=True):
     kind: str
 
 
-Row = Delivery | Weighed | View | Sent | Observed | Ended
+class Left(msgspec.Struct, frozen=True):
+    """The process is a member no longer, by its own will."""
+
+    group: GroupId
+
+
+Row = Delivery | Weighed | View | Sent | Observed | Left | Ended
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -144,6 +150,9 @@ def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
             yield _installed(run, names[p], index, time, row, lists[row.members])
         elif isinstance(row, Observed):
             yield _observed(run, names[p], index, time, row)
+        elif isinstance(row, Left):
+            group = group_name(row.group)
+            yield Event(names[p], index, "leave", None, group, run, time=time)
         else:
             assert isinstance(row, Ended)
             yield Event(names[p], index, row.kind, run=run, time=time)

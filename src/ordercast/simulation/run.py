@@ -97,14 +97,14 @@ def outcome(config: SimulationConfig, simulation: Simulation, ended: EndReason) 
     return Outcome(
         f"seed-{config.seed}",
         ended,
-        _statistics(simulation),
+        statistics_of(simulation),
         groups,
         simulation.log,
         tuple(simulation.first_faults),
     )
 
 
-def _statistics(simulation: Simulation) -> Statistics:
+def statistics_of(simulation: Simulation) -> Statistics:
     medium = simulation.medium
     delivered = simulation.log.deliveries_per_step()
     return Statistics(

@@ -1,0 +1,388 @@
+"""Runs of a whole cluster: nodes find out by themselves who lives, and who coordinates.
+
+Here a *host* is what may crash, be cut off and come back. Each start of a node on a host is a
+process of its own with a number of its own, as a live node gets a new incarnation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from random import Random
+from typing import Any
+
+import msgspec
+
+from ordercast.core.events import Change, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.nodes import GroupEntry, NodeEntry
+from ordercast.membership.standing import (
+    Ask,
+    Blocked,
+    Broken,
+    ClusterOptions,
+    Dissolved,
+    Found,
+    GetIn,
+    GoAway,
+    Installed,
+    Out,
+    Quit,
+)
+from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
+from ordercast.simulation.config import GroupConfig
+from ordercast.simulation.engine import EndReason, Limits, Simulation
+from ordercast.simulation.faults import Fault
+from ordercast.simulation.log import Declared, Ended, Left
+from ordercast.simulation.network import Medium, NetworkModel
+from ordercast.simulation.outcome import Outcome
+from ordercast.simulation.run import no_collection, statistics_of
+from ordercast.simulation.seats import Roster
+from ordercast.simulation.workload import Workload
+from ordercast.stack.clustered import ClusteredStack
+
+Host = int
+
+MAX_STARTS = 12  # of nodes on one host in one run
+REBOOT_MS = 30  # from the word that a node is out until its next incarnation asks to be let in
+SEEK_MS = 100  # so often a newcomer looks again for whom it can ask
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a cluster. All that it depends on stands here."""
+
+    protocol: type[OrderingProtocol]
+    hosts: int = 5
+    groups: tuple[GroupConfig, ...] = ()  # members are hosts; none: one group of all
+    late: tuple[Host, ...] = ()  # hosts that are started by a fault, or never
+    messages: int = 60
+    workload: Workload = Workload()
+    network: NetworkModel = NetworkModel()
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    options: Options = Options()
+    cluster: ClusterOptions = ClusterOptions(heartbeat_ms=20, suspect_ms=100)
+    until_ms: float = 3000.0  # the run ends then ...
+    rest_ms: float = 500.0  # ... and nothing may have been said or delivered for so long
+
+    def group_list(self) -> list[tuple[GroupId, GroupConfig]]:
+        """The groups with their numbers."""
+        groups = self.groups or (GroupConfig(members=tuple(range(self.hosts))),)
+        return list(enumerate(groups, start=1))
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """A node is started on a host: for the first time, or after a crash."""
+
+    host: Host
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Start it."""
+        if simulation.current.get(self.host) is None:
+            simulation.boot(self.host)
+
+
+class Depart(msgspec.Struct, frozen=True):
+    """The node of a host leaves all groups and the cluster, in order."""
+
+    host: Host
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Tell it."""
+        simulation.depart(self.host)
+
+
+class ClusterSimulation(Simulation):
+    """Machines of nodes that come, go, and come back."""
+
+    def __init__(self, config: ClusterConfig, agenda: Agenda, medium: Medium) -> None:
+        self.config = config
+        slots = config.hosts * MAX_STARTS
+        groups = config.group_list()
+        sizes = {g: len(group.members) for g, group in groups}
+        rosters = {g: Roster(config.protocol, (), 0, led=False) for g, _ in groups}
+        machines: list[Any] = [None] * slots
+        applications = [
+            config.workload.application(sizes, Random(f"{config.seed} application {p}"))
+            for p in range(slots)
+        ]
+        super().__init__(machines, applications, rosters, agenda, medium, size=config.workload.size)
+        declared = config.protocol.declaration
+        self.pages = {declared.name: config.protocol}
+        self.entries = {
+            g: GroupEntry(g, f"g{g}", declared.order, declared.name, 0) for g, _ in groups
+        }
+        self.wishes: dict[Host, set[GroupId]] = {h: set() for h in range(config.hosts)}
+        for g, group in groups:
+            for host in group.members:
+                self.wishes[host].add(g)
+        self.starts = dict.fromkeys(range(config.hosts), 0)
+        self.current: dict[Host, ProcessId | None] = {}
+        self.going: set[Host] = set()
+        self.in_view: set[ProcessId] = set()  # processes that have been let in
+        self.former: dict[Host, dict[GroupId, tuple[str, ...]]] = {}
+        self.node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]] = []
+        self.shared_out = Output()
+
+    def host_of(self, p: ProcessId) -> Host:
+        """Where process p runs, or ran."""
+        return p % self.config.hosts
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        for host in range(self.config.hosts):
+            if host not in self.config.late:
+                self.boot(host)
+
+    def boot(self, host: Host, former: tuple[str, ...] = ()) -> None:
+        """Start the next node of a host."""
+        if self.current.get(host) is not None or self.starts[host] >= MAX_STARTS:
+            return
+        pid = host + self.starts[host] * self.config.hosts
+        self.starts[host] += 1
+        node = NodeEntry(pid, f"p{host}", self.starts[host], former=former)
+        machine = ClusteredStack(
+            node,
+            self.pages,
+            cluster_options=self.config.cluster,
+            network=self.config.network.network_class(partitions=True),
+            options=self.config.options,
+            out=self.shared_out,
+        )
+        self.machines[pid] = self.alive[pid] = machine  # type: ignore[index]
+        self.current[host] = pid
+        if pid == 0:
+            self.hand(pid, (Found(),))  # type: ignore[arg-type]
+        else:
+            self._seek(pid)
+
+    def _seek(self, pid: ProcessId) -> None:
+        machine = self.alive[pid]
+        if machine is None or machine.node_view is not None:  # type: ignore[attr-defined]
+            return
+        contacts = tuple(q for q in self.current.values() if q is not None and q != pid)
+        if not machine.ticks and not machine.contacts:  # type: ignore[attr-defined]
+            self.hand(pid, (GetIn(contacts),))  # type: ignore[arg-type]
+        else:
+            machine.contacts = contacts  # type: ignore[attr-defined]
+        self._later(SEEK_MS, partial(self._seek, pid))
+
+    def _later(self, ms: float, act: Any) -> None:
+        self.agenda.acts[self.now + round(ms * TICKS_PER_MS)].append(act)
+
+    def take_news(self, p: ProcessId, news: msgspec.Struct) -> None:
+        if isinstance(news, Installed):
+            self.node_views.append((p, news.view.number, news.view.pids))
+            if p not in self.in_view and p in news.view.pids:
+                self.in_view.add(p)
+                self._later(0.001, partial(self._ask_for_groups, p))
+        elif isinstance(news, Out):
+            self._later(0.001, partial(self._retire, p))
+        elif isinstance(news, Dissolved):
+            self._later(0.001, partial(self._go_over, p, news))
+
+    def _ask_for_groups(self, p: ProcessId) -> None:
+        host = self.host_of(p)
+        former = self.former.pop(host, {})
+        for g in sorted(self.wishes[host]):
+            self._ask(p, g, former.get(g, ()))
+
+    def _ask(self, p: ProcessId, g: GroupId, former: tuple[str, ...] = ()) -> None:
+        machine = self.alive[p]
+        if machine is None:
+            return
+        seat = self._seat(p, g)
+        if seat.opened:
+            self.machines[p].close(g)
+            self.timers.cancel(p, g)
+        seat.opened = True
+        machine.open_group(self.entries[g])  # type: ignore[attr-defined]
+        self.hand(p, (Ask(self.entries[g], "member", former),))  # type: ignore[arg-type]
+
+    def _retire(self, p: ProcessId) -> None:
+        """The others went on without p; or p has left in order."""
+        if self.alive[p] is None:
+            return
+        host = self.host_of(p)
+        gone = host in self.going
+        self._stop(p, "end" if gone else "crash")
+        if not gone:
+            self._later(REBOOT_MS, partial(self.boot, host))
+
+    def _go_over(self, p: ProcessId, news: Dissolved) -> None:
+        host = self.host_of(p)
+        machine = self.machines[p]
+        for g, seat in self.seats[p].items():
+            view = machine.view(g)
+            if seat.in_view and view is not None:
+                names = tuple(f"p{self.host_of(q)}" for q in view.members)
+                self.former.setdefault(host, {})[g] = names
+                self.record((p, self.now, Left(g)))
+        self._stop(p, "end")
+        self._later(REBOOT_MS, partial(self.boot, host, news.former))
+
+    def _stop(self, p: ProcessId, kind: str) -> None:
+        self.alive[p] = None
+        self.timers.stop(p)
+        self.record((p, self.now, Ended(kind)))
+        self.current[self.host_of(p)] = None
+
+    # -- what scripts do --------------------------------------------------------------------------
+
+    def say(self, host: Host, groups: Iterable[GroupId]) -> None:
+        p = self.current.get(host)
+        if p is not None:
+            super().say(p, groups)
+
+    def crash(self, host: Host, lose: float = 0.0) -> None:
+        p = self.current.get(host)
+        if p is None:
+            return
+        self._stop(p, "crash")
+        if lose:
+            self.medium.forget_sender(p, lose)
+        if self.config.network.fifo:  # connections: they break
+            for q in self.current.values():
+                if q is not None:
+                    self._later(1 + q % 3, partial(self._broke, q, p))
+
+    def _broke(self, q: ProcessId, p: ProcessId) -> None:
+        self.hand(q, (Broken(p),))  # type: ignore[arg-type]
+
+    def open(self, p: ProcessId, g: GroupId) -> None:
+        """A process opens a group when it asks for it."""
+
+    def tell_leader(self, change: Change) -> None:
+        """Hosts join and leave groups by asking their node."""
+        g = change.group
+        for host in change.joined:
+            self.wishes[host].add(g)
+            p = self.current.get(host)
+            if p in self.in_view and p is not None and host not in self.going:
+                self._ask(p, g)
+        for host in change.left:
+            self.wishes[host].discard(g)
+            p = self.current.get(host)
+            if p is not None:
+                self.hand(p, (Quit(g),))  # type: ignore[arg-type]
+
+    def depart(self, host: Host) -> None:
+        """Leave all groups, then the cluster."""
+        self.going.add(host)
+        p = self.current.get(host)
+        if p is None:
+            return
+        for g in sorted(self.wishes[host]):
+            self.hand(p, (Quit(g),))  # type: ignore[arg-type]
+        self.wishes[host] = set()
+        self._go_when_out(p)
+
+    def _go_when_out(self, p: ProcessId) -> None:
+        machine = self.alive[p]
+        if machine is None:
+            return
+        if any(seat.in_view for seat in self.seats[p].values()):
+            self._later(5, partial(self._go_when_out, p))
+        else:
+            self.hand(p, (GoAway(),))  # type: ignore[arg-type]
+
+    def partition_hosts(self, sides: tuple[tuple[Host, ...], ...]) -> None:
+        """Cut the network between hosts, whichever nodes run there."""
+        starts = range(MAX_STARTS)
+        expanded = tuple(
+            tuple(h + k * self.config.hosts for h in side for k in starts) for side in sides
+        )
+        self.medium.partition(expanded, len(self.machines))
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def _installed(self, p: ProcessId, view: View) -> None:
+        super()._installed(p, view)
+
+    def standing(self) -> dict[Host, str]:
+        """How each host's node stands: in, blocked, out."""
+        found: dict[Host, str] = {}
+        for host, p in self.current.items():
+            machine: Any = None if p is None else self.alive[p]
+            if machine is None:
+                found[host] = "down"
+            elif machine.node_view is None:
+                found[host] = "outside"
+            elif machine.blocked is not None:
+                found[host] = "blocked"
+            else:
+                found[host] = "stopped" if machine.stopped else "in"
+        return found
+
+    def finish(self) -> None:
+        for host, standing in self.standing().items():
+            p = self.current[host]
+            if standing == "in" and p is not None:
+                self.record((p, self.now, Ended("end")))
+
+
+class ClusterOutcome(Outcome):
+    """A run that is over, and how its nodes stood then."""
+
+    standing: dict[Host, str]
+    node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]]  # (who, number, nodes), in order
+    simulation: ClusterSimulation
+
+
+class PartitionHosts(msgspec.Struct, frozen=True):
+    """Packets pass only between hosts of one side."""
+
+    sides: tuple[tuple[Host, ...], ...]
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Cut the network."""
+        simulation.partition_hosts(self.sides)
+
+
+def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
+    """Run it. The same config gives the same outcome in every interpreter."""
+    agenda = Agenda()
+    slots = config.hosts * MAX_STARTS
+    network = Random(f"ordercast {config.seed} network")
+    medium = Medium(config.network, slots, agenda.packets, network)
+    simulation = ClusterSimulation(config, agenda, medium)
+    groups_of = {h: tuple(sorted(gs)) for h, gs in simulation.wishes.items()}
+    for planned in config.workload.plan(
+        config.messages, groups_of, Random(f"ordercast {config.seed} workload")
+    ):
+        act = partial(simulation.say, planned.process, planned.groups)
+        agenda.acts[planned.tick].append(act)
+    for fault in config.faults:
+        tick = max(1, round(fault.at_ms * TICKS_PER_MS))
+        agenda.acts[tick].append(partial(fault.apply, simulation))
+    end = round(config.until_ms * TICKS_PER_MS)
+    try:
+        with no_collection():
+            simulation.start()
+            simulation.run(Limits(ticks=end, events=5_000_000, quiet=end))
+    except Exception as error:
+        error.add_note(f"in a simulated cluster with seed={config.seed}, tick {simulation.now}")
+        raise
+    ended: EndReason = "time limit"
+    if simulation.now - simulation.news > config.rest_ms * TICKS_PER_MS:
+        ended = "quiescent"
+        simulation.finish()
+    declared = config.protocol.declaration
+    outcome = ClusterOutcome(
+        f"seed-{config.seed}",
+        ended,
+        statistics_of(simulation),
+        tuple(Declared(g, (), declared) for g, _ in config.group_list()),
+        simulation.log,
+        tuple(simulation.first_faults),
+    )
+    outcome.standing = simulation.standing()
+    outcome.node_views = simulation.node_views
+    outcome.simulation = simulation
+    return outcome

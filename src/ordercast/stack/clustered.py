@@ -1,0 +1,267 @@
+"""The stack of a node in a cluster whose coordinator may die: all groups end and begin together.
+
+    packets of the cluster, ticks, the driver's wishes  ──►  Cluster
+    everything else                                     ──►  Stack, unless the node view is ending
+
+While a node view ends nothing of the old eras is sent or delivered: what comes is in the reports of
+those who live, and what the application says waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from ordercast.core.declaration import STRENGTH, Network
+from ordercast.core.events import Change, Cut, Event, Flush, Multicast, Receive, Timer, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.errors import PeerError
+from ordercast.membership.cluster import Cluster
+from ordercast.membership.cluster_headers import (
+    CLUSTER_GROUP,
+    UNLINKED,
+    GroupReport,
+    NextGroupView,
+    Want,
+)
+from ordercast.membership.ending import Frames
+from ordercast.membership.led import LedMembership
+from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.standing import COMMANDS, ClusterOptions, Command
+from ordercast.reliability.link import LinkAck, Linked
+from ordercast.stack.stack import Stack
+
+ERAS_PER_VIEW = 1024  # a group that is made anew begins in an era above those of its former life
+
+
+class ClusteredStack(Stack, Cluster):
+    """Everything of one node."""
+
+    def __init__(
+        self,
+        node: NodeEntry,
+        pages: Mapping[str, type[OrderingProtocol]],
+        *,
+        cluster_options: ClusterOptions,
+        network: Network = "N2",
+        cluster_network: Network | None = None,
+        options: Options | None = None,
+        out: Output | None = None,
+    ) -> None:
+        """Packets of the cluster may travel on a better network than those of groups."""
+        Cluster.__init__(self, node, cluster_options)
+        Stack.__init__(self, node.pid, network=network, options=options, out=out)
+        self.pages = pages
+        self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
+        self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
+        self.said: list[Multicast] = []  # by the application, while the view ends
+        carried_by = network if cluster_network is None else cluster_network
+        self.links_cluster = STRENGTH[carried_by] < STRENGTH["N2"]
+        self.has_links = self.has_links or self.links_cluster
+
+    @property
+    def effects(self) -> Output:
+        return self.out
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def open_group(self, entry: GroupEntry) -> None:
+        """Take part in a group, as a member, as a guest, or to lead it."""
+        self.entries[entry.gid] = entry
+        coordinator = self.pids[0] if self.pids else None
+        self.open(entry.gid, self.page(entry.protocol), coordinator)
+        if entry.gid in self.straight:
+            self.fast.add(entry.gid)
+            if self.stopped:
+                del self.straight[entry.gid]
+        self.has_links = self.has_links or self.links_cluster
+
+    def close(self, g: GroupId) -> None:
+        super().close(g)
+        self.entries.pop(g, None)
+        self.fast.discard(g)
+        self.said = [multicast for multicast in self.said if multicast.group != g]
+
+    def page(self, protocol: str) -> type[OrderingProtocol]:
+        if protocol not in self.pages:
+            raise PeerError(f"a group speaks {protocol!r}, which is not built in here")
+        return self.pages[protocol]
+
+    # -- the one door -----------------------------------------------------------------------------
+
+    def _handle(self, event: Event | Command) -> None:
+        if isinstance(event, COMMANDS):
+            self.command(event)
+        elif isinstance(event, Timer) and event.group == CLUSTER_GROUP:
+            self.tick()
+        elif self.stopped and isinstance(event, Multicast):
+            self.said.append(event)
+        else:
+            super()._handle(event)
+
+    def _receive(self, packet: Receive) -> None:
+        if type(packet.header) in (Linked, LinkAck):
+            super()._receive(packet)
+        elif packet.group == CLUSTER_GROUP:
+            try:
+                self.receive_cluster(packet)
+            except PeerError as fault:
+                self.out.faults.append((packet.src, str(fault)))
+        elif packet.src in self.pids and not (self.stopped and self._is_of_the_past(packet)):
+            super()._receive(packet)
+
+    def _is_of_the_past(self, packet: Receive) -> bool:
+        """Of an era that ends. Of a group without a view here, the one who admits us may be dead"""
+        view = self.view(packet.group)
+        return view is None or packet.era <= view.era
+
+    # -- the end of a node view -------------------------------------------------------------------
+
+    def stop_groups(self) -> None:
+        self.straight = {}
+
+    def finish_groups(self, eras: Sequence[tuple[GroupId, int]]) -> None:
+        for membership in self._led():
+            if not set(eras).isdisjoint(membership.readied()):
+                membership.finish(self.out)
+
+    def _led(self) -> list[LedMembership]:
+        return list({id(m): m for m in self.memberships.values()}.values())
+
+    def report_groups(self) -> tuple[tuple[GroupReport, ...], Frames]:
+        ready = {g: era for membership in self._led() for g, era in membership.readied()}
+        reports = []
+        frames: Frames = {}
+        for g, protocol in self.protocols.items():
+            view = self.view(g)
+            if view is None or self.me not in view.peers:
+                if g in ready:
+                    nothing = GroupReport(self.entries[g], 0, 0, (), (), False, 0, 0, (), ready[g])
+                    reports.append(nothing)
+                continue
+            takes_part = self.me in view.senders
+            reports.append(
+                GroupReport(
+                    self.entries[g],
+                    view.number,
+                    view.era,
+                    view.members,
+                    view.guests,
+                    g in protocol.member_of,
+                    protocol.report_mark(g) if takes_part else 0,
+                    protocol.progress(g),
+                    protocol.last_frames(g),
+                    ready.get(g, 0),
+                )
+            )
+            if takes_part:
+                frames.update(((g, k.origin, k.n), k) for k in protocol.unstable(g))
+        return tuple(reports), frames
+
+    def begin_groups(
+        self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
+    ) -> None:
+        for new in views:
+            if new.entry.gid not in self.protocols:
+                self.open_group(new.entry)
+        self.straight = {g: self.protocols[g] for g in self.fast}
+        cuts: dict[int, tuple[OrderingProtocol, list[Flush], list[View]]] = {}
+        for membership in self._led():
+            membership.void()
+        for new in views:
+            g = new.entry.gid
+            protocol, before = self.protocols[g], self.view(g)
+            view = View(
+                g, new.number, new.members, leader, new.era, new.start, new.guests, new.last
+            )
+            if g in self.memberships:
+                if leader == self.me or self.me in view.senders or before is not None:
+                    self.memberships[g].begin(view)
+                took_part = before is not None and self.me in before.senders
+                if not took_part and self.me not in view.senders:
+                    continue  # it only leads
+            elif self.me not in view.peers and before is None:
+                continue  # it waits to be let in
+            _, flushes, begun = cuts.setdefault(id(protocol), (protocol, [], []))
+            begun.append(view)
+            if g in protocol.member_of:
+                frames = tuple(kept for key, kept in union.items() if key[0] == g)
+                flushes.append(Flush(g, frames))
+        for protocol, flushes, begun in cuts.values():
+            protocol.handle(Cut(tuple(flushes), tuple(begun)))
+        for membership in self._led():
+            self._release(membership)
+        said, self.said = self.said, []
+        for multicast in said:
+            self._handle(multicast)
+
+    def _put_in_force(self, view: NodeView) -> None:
+        super()._put_in_force(view)
+        for protocol in self.protocols.values():
+            protocol.admitted_by = view.coordinator
+
+    def forget_node(self, pid: ProcessId) -> None:
+        self.gone_for_good(pid)
+
+    # -- a group changes alone --------------------------------------------------------------------
+
+    def change_group(
+        self,
+        want: Want | None,
+        gid: GroupId,
+        *,
+        joined: tuple[ProcessId, ...] = (),
+        guests: tuple[ProcessId, ...] = (),
+        left: tuple[ProcessId, ...] = (),
+    ) -> None:
+        if gid not in self.protocols:
+            if want is None:
+                return
+            self.open_group(want.group)
+        view = self.view(gid)
+        if view is None:
+            assert self.node_view is not None
+            view = View(gid, 0, (), self.me, self.node_view.number * ERAS_PER_VIEW + 1)
+            self._handle(view)
+        joined = tuple(p for p in joined if p not in view.members)
+        guests = tuple(p for p in guests if p not in view.senders)
+        left = tuple(p for p in left if p in view.senders)
+        if joined or guests or left:
+            self._handle(Change(gid, joined=joined, guests=guests, left=left))
+
+    def is_in(self, want: Want) -> bool:
+        view = self.view(want.group.gid)
+        if view is None:
+            return False
+        return self.me in (view.members if want.part == "member" else view.guests)
+
+    def is_out(self, gid: GroupId) -> bool:
+        view = self.view(gid)
+        return gid not in self.protocols or (view is not None and self.me not in view.senders)
+
+    # -- links ------------------------------------------------------------------------------------
+
+    def _needs_link(self, g: GroupId, header: msgspec.Struct) -> bool:
+        if g == CLUSTER_GROUP:
+            return self.links_cluster and type(header) not in (Linked, *UNLINKED)
+        return super()._needs_link(g, header)
+
+    def _has_peer(self, p: ProcessId) -> bool:
+        return p in self.pids or super()._has_peer(p)
+
+    # -- plain state ------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state().items() if name != "pages"}
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        twin.pages = self.pages
+        return twin
+
+    def step(self, events: Iterable[Event | Command]) -> Output:  # type: ignore[override]
+        return super().step(events)  # type: ignore[arg-type]
