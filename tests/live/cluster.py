@@ -117,6 +117,8 @@ class LiveCluster:
         seeds = [f"{self.network.address(other)}:{PORT}" for other in others]
         place: dict[str, Any] = {"bootstrap": True} if bootstrap else {"seeds": seeds}
         path = f"PYTHONPATH={environment()['PYTHONPATH']}"
+        if name in self.workers:
+            await self.workers[name].close()
         worker = WorkerProcess(name, launcher=[*self.network.enter(name), "env", path])
         self.workers[name] = worker
         self._dead.discard(name)

@@ -52,20 +52,6 @@ async def test_two_coordinators_killed_one_after_the_other_leave_a_working_group
     assert set(kept(tmp_path).facts.crashed) == {"a#1", "b#1"}
 
 
-async def test_a_killed_member_that_starts_again_is_its_next_incarnation(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    with Network(["a", "b", "c"]) as network:
-        async with LiveCluster(network, trace=tmp_path, order="total") as cluster:
-            await cluster.kill("c")
-            await cluster.agree(["a", "b"])
-            await cluster.start("c")
-            await cluster.join("c")
-            await cluster.agree(["a", "b", "c"])
-            await cluster.talk(20)
-    assert kept(tmp_path).facts.processes == 4
-
-
 @pytest.mark.parametrize("frozen", ["a", "c"])  # the coordinator; another member
 async def test_a_frozen_member_is_excluded_and_comes_back_when_it_thaws(
     tmp_path: Path, spark: SparkSession, frozen: str
