@@ -91,7 +91,9 @@ async def test_an_address_that_is_none_is_named(address: str) -> None:
 
 
 async def test_a_name_that_does_not_resolve_is_told() -> None:
-    seen = the_one(await examined("nobody.invalid:7700"), "unresolved")
+    insecure = Security.given(None, None, True)
+    diagnosis = await examined("nobody.invalid:7700", security=insecure)
+    seen = the_one(diagnosis, "unresolved")
     assert "'nobody.invalid': the name does not resolve" in seen
 
 
@@ -106,7 +108,14 @@ async def test_packets_that_are_dropped_are_told_from_a_refusal() -> None:
 
 
 async def test_an_address_without_a_route_is_told() -> None:
-    assert "no way there" in the_one(await examined("224.0.0.1:9"), "no_route")
+    diagnosis = await examined("224.0.0.1:9", security=Security.given(None, None, True))
+    assert "no way there" in the_one(diagnosis, "no_route")
+
+
+async def test_plain_text_is_not_said_on_the_network_unless_it_is_meant() -> None:
+    diagnosis = await examined("192.0.2.1:9", bind="0.0.0.0:0")
+    assert codes(diagnosis) == ["exposed", "exposed"]
+    assert [finding.where for finding in diagnosis.findings] == ["here", "192.0.2.1:9"]
 
 
 async def test_a_listener_that_says_nothing_is_mute() -> None:
@@ -254,7 +263,7 @@ async def test_an_older_tls_than_ours_is_told() -> None:
 )  # fmt: skip
 def test_the_fault_of_ones_own_certificate_is_named(tls, fault: str) -> None:
     diagnosis = Diagnosis()
-    assert check_files(None, tls(), diagnosis) is None
+    assert check_files(None, tls(), False, diagnosis) is None
     assert fault in the_one(diagnosis, "own_certificate")
 
 
@@ -494,7 +503,8 @@ async def test_a_port_that_is_taken_is_told() -> None:
 
 async def test_an_address_of_another_machine_is_no_place_to_listen() -> None:
     async with patient() as alice:
-        diagnosis = await examined(alice.address, bind="192.0.2.1:7700")
+        insecure = Security.given(None, None, True)
+        diagnosis = await examined(alice.address, bind="192.0.2.1:7700", security=insecure)
     assert the_one(diagnosis, "bind_elsewhere").startswith("bind=192.0.2.1:7700: ")
 
 
@@ -505,7 +515,7 @@ async def test_an_address_of_another_machine_is_no_place_to_listen() -> None:
         ("[::1]:7700", "2001:db8::1", ["bind_loopback"]),
         ("127.0.0.1:7700", "127.0.0.1", []),
         ("192.0.2.2:7700", "192.0.2.1", []),
-        ("localhost:7700", "192.0.2.1", []),
+        ("localhost:7700", "192.0.2.1", ["bind_loopback"]),
     ],
 )
 def test_a_node_bound_to_the_loopback_is_deaf_to_other_machines(bind, there, found) -> None:

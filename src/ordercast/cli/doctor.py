@@ -10,6 +10,16 @@ import msgspec
 import typer
 from rich.table import Table
 
+from ordercast.cli.credentials import (
+    INSECURE,
+    KEY,
+    KEY_FILE,
+    TLS_CA,
+    TLS_CERT,
+    TLS_KEY,
+    given_key,
+    given_tls,
+)
 from ordercast.cli.exits import (
     BAD_INPUT,
     UNREACHABLE,
@@ -23,7 +33,6 @@ from ordercast.runtime.diagnosis.findings import Diagnosis, Finding
 from ordercast.runtime.diagnosis.here import check_files
 from ordercast.runtime.diagnosis.subject import PATIENCE, Subject
 from ordercast.transport.discovery import Discovery
-from ordercast.transport.tls import Tls
 
 COLOURS = {"fault": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -45,11 +54,12 @@ def doctor(
     option: list[str] = typer.Option(
         [], metavar="NAME=VALUE", help="Any other option of your node, as max_message=2097152."
     ),
-    key_file: Path | None = typer.Option(None, help="File with the key of the cluster."),
-    key: str | None = typer.Option(None, envvar="ORDERCAST_KEY", hidden=True),
-    tls_cert: Path | None = typer.Option(None, help="Certificate of your node (PEM)."),
-    tls_key: Path | None = typer.Option(None, help="Its private key (PEM)."),
-    tls_ca: Path | None = typer.Option(None, help="Certificate of the authority (PEM)."),
+    key_file: Path | None = KEY_FILE,
+    key: str | None = KEY,
+    tls_cert: Path | None = TLS_CERT,
+    tls_key: Path | None = TLS_KEY,
+    tls_ca: Path | None = TLS_CA,
+    insecure: bool = INSECURE,
     discover: str | None = typer.Option(
         None, metavar="GROUP:PORT", help="Look for nodes in this multicast group too."
     ),
@@ -60,10 +70,10 @@ def doctor(
     with errors_as_exits():
         diagnosis = Diagnosis()
         options = _options(option, heartbeat_ms=heartbeat_ms, suspect_ms=suspect_ms)
-        tls = _tls(tls_cert, tls_key, tls_ca)
-        security = check_files(key if key_file is None else _key_in(key_file), tls, diagnosis)
+        tls = given_tls(tls_cert, tls_key, tls_ca)
+        security = check_files(given_key(key_file, key), tls, insecure, diagnosis)
         if security is not None:
-            subject = Subject(
+            subject = _subject(
                 name=name, cluster=cluster, bind=bind, group=group, order=order,
                 protocol=protocol, options=options, security=security, patience=timeout,
             )  # fmt: skip
@@ -91,6 +101,13 @@ def exit_code(diagnosis: Diagnosis) -> int:
 # -- what was given -------------------------------------------------------------------------------
 
 
+def _subject(**about: Any) -> Subject:
+    try:
+        return Subject(**about)
+    except TypeError as error:  # text where an option of a node is a number
+        raise ValueError(str(error)) from None
+
+
 def _options(lines: list[str], **given: int | None) -> dict[str, Any]:
     """The options of the node; numbers as numbers."""
     options: dict[str, Any] = {}
@@ -111,18 +128,6 @@ def _value(text: str) -> object:
         except ValueError:
             continue
     return text
-
-
-def _key_in(path: Path) -> str:
-    return path.read_text().strip()
-
-
-def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> Tls | None:
-    if certificate is None and key is None and authority is None:
-        return None
-    if certificate is None or key is None or authority is None:
-        raise ValueError("TLS needs all three: --tls-cert, --tls-key and --tls-ca")
-    return Tls(certificate, key, authority)
 
 
 # -- what was found -------------------------------------------------------------------------------
@@ -157,9 +162,13 @@ def _show_rows(title: str, columns: tuple[str, ...], rows: list[Any]) -> None:
 
 def _show_verdict(diagnosis: Diagnosis) -> None:
     levels = [finding.level for finding in diagnosis.findings]
-    counted = [f"{levels.count(level)} {level}s" for level in COLOURS if level in levels]
-    nodes = f"{diagnosis.answered} nodes answered"
+    counted = [_counted(levels.count(level), level) for level in COLOURS if level in levels]
+    nodes = f"{_counted(diagnosis.answered, 'node')} answered"
     if diagnosis.healthy:
         console.print(f"[bold green]healthy[/]: {nodes}", highlight=False)
     else:
         console.print(f"[bold]{', '.join(counted)}[/]; {nodes}", highlight=False)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -14,6 +14,11 @@ LEVELS: tuple[Level, ...] = ("fault", "warning", "note")
 CATALOGUE: dict[str, tuple[Level, str]] = {
     # -- this machine ----------------------------------------------------------------------------
     "address": ("fault", "Write host:port, as the node prints it: 127.0.0.1:7700 or [::1]:7700."),
+    "exposed": (
+        "fault",
+        "Give tls=; or insecure=True (here: --insecure) if everybody on that network may read and "
+        "change what the nodes say. A node refuses such addresses until one of the two is given.",
+    ),
     "bind_elsewhere": (
         "fault",
         "Bind the node to an address of this machine, and give `advertise` if others see another.",

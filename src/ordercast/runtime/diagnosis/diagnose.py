@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from ipaddress import ip_address
 
 from ordercast.errors import ConfigError, UsageError
-from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.diagnosis.catalogue import Level
 from ordercast.runtime.diagnosis.clocks import check_clocks, check_delays
 from ordercast.runtime.diagnosis.entry import check_entry
@@ -19,6 +17,7 @@ from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unity import check_unity
 from ordercast.runtime.diagnosis.way_back import check_way_back
 from ordercast.transport.discovery import Discovery, Search
+from ordercast.transport.security import is_loopback
 
 AT_ONCE = 16  # probes
 MAX_MEMBERS = 256  # of the cluster that are probed beside the addresses given
@@ -104,7 +103,7 @@ class _Examination:
         for address, (node, informant) in tried:
             self._judge_member(address, node, informant)
         if tried and all(address in self.reports for address, _ in tried):
-            seen = f"{len(tried)} more nodes of the cluster answer"
+            seen = f"all that the cluster knows answer, {len(tried)} beside those asked"
             self._diagnosis.passes("every member can be reached", "all", seen)
 
     def _unknown(self) -> dict[str, tuple[NodeSeen, str]]:
@@ -122,7 +121,8 @@ class _Examination:
         report = self.reports.get(address)
         if failure is not None:
             seen = f"{node.identity} is in the cluster, but from here: {failure.seen}"
-            if _is_loopback(address) and not _is_loopback(self._hosts[informant]):
+            host = address.rpartition(":")[0]
+            if is_loopback(host) and not is_loopback(self._hosts[informant]):
                 seen += "; it advertises an address that only its own machine can use"
             self._diagnosis.find("member_unreachable", address, seen)
         elif report is not None and report.identity != node.identity:
@@ -148,12 +148,3 @@ class _Examination:
             if self._calls < MAX_CALLS:
                 self._calls += 1
                 await check_way_back(probe, self._bell, diagnosis)
-
-
-def _is_loopback(address: str) -> bool:
-    """Of "host" or "host:port"; a name is not looked up."""
-    try:
-        host = parse_address("address", address)[0] if address.count(":") == 1 else address
-        return ip_address(host).is_loopback
-    except ValueError:
-        return address.startswith("localhost:")

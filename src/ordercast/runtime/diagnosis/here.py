@@ -6,12 +6,11 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 
 from ordercast.errors import ConfigError
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.subject import Subject
-from ordercast.transport.security import Security
+from ordercast.transport.security import Security, is_loopback
 from ordercast.transport.tls import Tls
 
 CHECK = "this node can listen"
@@ -47,6 +46,9 @@ async def listening(subject: Subject, diagnosis: Diagnosis) -> AsyncIterator[Doo
         diagnosis.skip(CHECK, "give --bind to have it checked")
         yield None
         return
+    if not subject.security.may_speak_to(subject.listens_at[0]):
+        seen = f"bind={subject.bind} is open to the network, and nothing would be encrypted"
+        diagnosis.find("exposed", "here", seen)
     bells: list[Doorbell] = []
     try:
         server = await asyncio.start_server(lambda r, w: bells[0].ring(r, w), *subject.listens_at)
@@ -69,19 +71,17 @@ def check_bind(subject: Subject, there: str, diagnosis: Diagnosis) -> None:
     """Is the node bound to the loopback, while this other node is on another machine?"""
     if subject.listens_at is None:
         return
-    try:
-        own, other = ip_address(subject.listens_at[0]), ip_address(there.partition("%")[0])
-    except ValueError:  # a name: resolved by those who listen, not here
-        return
-    if own.is_loopback and not other.is_loopback:
+    if is_loopback(subject.listens_at[0]) and not is_loopback(there):
         seen = f"bind={subject.bind} is for this machine only; {there} is another address"
         diagnosis.find("bind_loopback", "here", seen)
 
 
-def check_files(key: str | bytes | None, tls: Tls | None, diagnosis: Diagnosis) -> Security | None:
+def check_files(
+    key: str | bytes | None, tls: Tls | None, insecure: bool, diagnosis: Diagnosis
+) -> Security | None:
     """The key and the certificates; None if no node would accept the certificate."""
     try:
-        security = Security.given(key, tls)
+        security = Security.given(key, tls, insecure)
     except ConfigError as error:
         diagnosis.find("own_certificate", "here", str(error))
         return None

@@ -14,9 +14,10 @@ import msgspec
 
 from ordercast.errors import FrameError
 from ordercast.transport.contract import Address
-from ordercast.wire.control import NONCE_BYTES, Challenge, Hello, Opening, Refuse
+from ordercast.wire.control import NONCE_BYTES, Challenge, Hello, Opening
 from ordercast.wire.opening import MAX_OPENING, pack_opening, split_opening, what_speaks
 
+NOBODY = Hello(cluster="unknown", name="doctor", incarnation=0)  # whoever listens learns nothing
 HTTP_QUESTION = b"GET / HTTP/1.0\r\n\r\n"
 
 Silence = Literal["silent", "closed"]
@@ -35,15 +36,12 @@ class Nature(msgspec.Struct, frozen=True):
 
     kind: Literal["plain", "keyed", "tls", "stranger", "mute", "closing"]
     text: str
-    refusal: Refuse | None = None
 
 
-async def nature_of(
-    address: Address, hello: Hello, patience: float, tls: ssl.SSLContext | None = None
-) -> Nature:
+async def nature_of(address: Address, patience: float, tls: ssl.SSLContext | None = None) -> Nature:
     """Say hello, ask for a key, for TLS and for a web page, all at once."""
     challenge = Challenge(secrets.token_bytes(NONCE_BYTES))
-    words = (pack_opening(hello), pack_opening(challenge), HTTP_QUESTION)
+    words = (pack_opening(NOBODY), pack_opening(challenge), HTTP_QUESTION)
     heard, tls_there = await asyncio.gather(
         asyncio.gather(*(knock(address, said, patience, tls) for said in words)),
         tls_at(address, patience),
@@ -64,8 +62,7 @@ async def nature_of(
 def _node_of(opening: Opening) -> Nature:
     if isinstance(opening, Challenge):
         return Nature("keyed", "a node that wants to see a key proved")
-    refusal = opening if isinstance(opening, Refuse) else None
-    return Nature("plain", "a node without TLS and without a key", refusal)
+    return Nature("plain", "a node without a key")
 
 
 def _stranger(raw: bytes) -> Nature:

@@ -76,6 +76,8 @@ class Probe:
 async def probing(address: str, subject: Subject) -> AsyncIterator[Probe]:
     """A node that answered all questions, or `ProbeFailed` with the step that failed."""
     host, port = _parsed(address)
+    if not subject.security.may_speak_to(host):
+        raise ProbeFailed("exposed", f"{address} is on the network, and nothing would be encrypted")
     sock, place = await _reach(await _resolve(host, port), subject)
     line = Line()
     conn = await _greet(sock, place, line, subject)
@@ -201,9 +203,9 @@ async def _why_not(
     if isinstance(trouble, ssl.SSLError) and "ALERT" in (trouble.reason or ""):
         return ProbeFailed("certificate_refused", fault_of(trouble))
     if subject.tls is not None and isinstance(trouble, OSError):
-        nature = await nature_of(place, subject.hello(), subject.patience)
+        nature = await nature_of(place, subject.patience)
         return _without_tls(nature, trouble)
-    nature = await nature_of(place, subject.hello(), subject.patience, subject.tls)
+    nature = await nature_of(place, subject.patience, subject.tls)
     return _of_nature(nature, subject, conn.reason)
 
 

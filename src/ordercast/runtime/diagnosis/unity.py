@@ -74,7 +74,7 @@ def _check_lists(reports: Reports, diagnosis: Diagnosis) -> None:
             diagnosis.find("lists_differ", address, seen)
             return
     one = next(iter(reports.values()))
-    seen = f"{len(everybody)} nodes, coordinated by {one.coordinator or one.identity}"
+    seen = f"{len(everybody)} in it, coordinated by {one.coordinator or one.identity}"
     diagnosis.passes(CHECK, ", ".join(list(reports)[:MAX_NAMES]), seen)
     releases = {report.version: report.identity for report in reports.values()}
     if len(releases) > 1:
