@@ -404,6 +404,13 @@ async def test_sides_of_a_partition_are_told_by_their_coordinators() -> None:
     assert seen.startswith("one cluster, but 2 sides: alice#1 is alone; bob#1 is followed by 1")
 
 
+async def test_sides_that_count_the_same_node_as_theirs_were_one_cluster() -> None:
+    async with patient("alice") as alice, patient("bob") as bob:
+        bob.status["nodes"].append(entry("alice", alice.address))
+        diagnosis = await examined(alice.address, bob.address)
+    assert codes(diagnosis) == ["partition"]
+
+
 async def test_nodes_that_know_different_nodes_are_told() -> None:
     about = {"run": "r", "coordinator": "alice#1"}
     async with patient("alice", **about) as alice, patient("bob", **about) as bob:
@@ -431,9 +438,24 @@ async def test_a_node_that_looks_for_its_cluster_beside_one_that_has_one_is_told
     assert the_one(diagnosis, "joining") == "'bob' looks for its cluster itself"
 
 
-async def test_a_node_that_is_cut_off_is_told_in_its_own_word() -> None:
-    async with patient(state="blocked") as alice:
-        assert "'blocked'" in the_one(await examined(alice.address), "not_running")
+async def test_a_node_that_is_out_of_its_cluster_says_why() -> None:
+    out = {"state": "out", "nodes": [], "out_reason": "it cannot come back yet: refused"}
+    async with patient(**out) as alice:
+        seen = the_one(await examined(alice.address), "out")
+    assert seen == "'alice' is out: it cannot come back yet: refused"
+
+
+async def test_a_node_in_another_state_says_which() -> None:
+    async with patient(state="ended") as alice:
+        assert "says that it is 'ended'" in the_one(await examined(alice.address), "not_running")
+
+
+async def test_nodes_of_one_cluster_that_record_under_different_names_are_one() -> None:
+    async with (
+        oc.Node("alice", bootstrap=True, run="one") as alice,
+        oc.Node("bob", seeds=[alice.address], run="two"),
+    ):
+        assert not (await examined(alice.address)).findings
 
 
 async def test_a_member_that_cannot_be_reached_from_here_is_told() -> None:
@@ -554,7 +576,7 @@ async def test_round_trips_that_are_too_slow_for_the_heartbeats_are_told() -> No
 
         alice.on_frames = slowly
         seen = the_one(await examined(alice.address), "round_trip")
-    assert "5 round trips of" in seen and "may be 1 ms late at most" in seen
+    assert "5 round trips, " in seen and "jitter" in seen and "may be 1 ms late at most" in seen
 
 
 async def test_an_event_loop_that_stands_still_is_told() -> None:

@@ -121,6 +121,11 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
         "The network is cut between the two: repair it, and the sides find each other by "
         "themselves. Until then join where the majority is.",
     ),
+    "out": (
+        "fault",
+        "The others went on without it, or it is cut off from them. It comes back by itself: mend "
+        "what it says, or ask a node of the majority.",
+    ),
     "not_running": ("fault", "Restart that node, or ask another one."),
     "member_unreachable": (
         "fault",

@@ -70,7 +70,8 @@ def check_delays(
     if clock.left_ms <= 0:
         return
     least, most = 1000 * min(round_trips), 1000 * max(round_trips)
-    measured = f"{len(round_trips)} round trips of {least:.1f} to {most:.1f} ms"
+    jitter = most - least
+    measured = f"{len(round_trips)} round trips, {most:.1f} ms at most, jitter {jitter:.1f} ms"
     limit = f"a heartbeat may be {clock.left_ms} ms late at most ({clock})"
     if most * SPARE > clock.left_ms:
         diagnosis.find("round_trip", address, f"{measured}; {limit}")

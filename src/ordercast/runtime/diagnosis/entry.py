@@ -23,11 +23,10 @@ def check_entry(reports: Reports, subject: Subject, diagnosis: Diagnosis) -> Non
 
 def _spokesmen(reports: Reports) -> Reports:
     """One node of each cluster: the one that lets others in, if it was asked."""
-    spokesmen: dict[tuple[str | None, str], str] = {}
+    spokesmen: dict[tuple[str, str], str] = {}
     for address, report in reports.items():
-        cluster = (report.run, report.coordinator)
-        if cluster not in spokesmen or report.coordinates:
-            spokesmen[cluster] = address
+        if report.side not in spokesmen or report.coordinates:
+            spokesmen[report.side] = address
     return {address: reports[address] for address in spokesmen.values()}
 
 

@@ -78,7 +78,7 @@ async def probing(address: str, subject: Subject) -> AsyncIterator[Probe]:
     host, port = _parsed(address)
     if not subject.security.may_speak_to(host):
         raise ProbeFailed("exposed", f"{address} is on the network, and nothing would be encrypted")
-    sock, place = await _reach(await _resolve(host, port), subject)
+    sock, place = await _reach(await _resolve(host, port, subject.patience), subject)
     line = Line()
     conn = await _greet(sock, place, line, subject)
     try:
@@ -99,11 +99,15 @@ def _parsed(address: str) -> Address:
     return host, port
 
 
-async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
+async def _resolve(host: str, port: int, patience: float) -> list[tuple[int, Address]]:
     """Every family and place of that name."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        async with asyncio.timeout(patience):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        seen = f"{host!r}: the resolver did not answer within {patience:g} s"
+        raise ProbeFailed("unresolved", seen) from None
     except (OSError, UnicodeError) as error:
         _, seen = trouble_of(error)
         raise ProbeFailed("unresolved", f"{host!r}: {seen}") from None

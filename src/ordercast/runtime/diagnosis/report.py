@@ -66,7 +66,8 @@ class Report(msgspec.Struct, frozen=True):
     address: str = ""
     leads: bool = False
     coordinator: str = ""  # identity of the node that leads
-    run: str | None = ""  # the name of this life of the cluster
+    run: str | None = ""  # under which name it records: one for a cluster, unless it was given
+    out_reason: str = ""  # why it is out of its cluster
     version: str = ""
     heartbeat_ms: int = 0
     suspect_ms: int = 0
@@ -79,6 +80,12 @@ class Report(msgspec.Struct, frozen=True):
     def identity(self) -> str:
         """As in traces: alice#2."""
         return f"{self.name}#{self.incarnation}"
+
+    @property
+    def side(self) -> tuple[str, str]:
+        """The coordinator and its address: two nodes that name the same are in one cluster."""
+        known = {node.identity: node.address for node in self.nodes}
+        return self.coordinator, known.get(self.coordinator, "")
 
     @property
     def coordinates(self) -> bool:

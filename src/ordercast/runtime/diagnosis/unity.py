@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import combinations
 
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.report import NodeSeen, Report
@@ -16,7 +17,7 @@ Reports = dict[str, Report]  # by the address that was asked
 def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
     """Compare the words of all nodes that answered."""
     _check_states(reports, diagnosis)
-    running = {a: r for a, r in reports.items() if r.state not in ("joining", "ended")}
+    running = {address: report for address, report in reports.items() if report.nodes}
     if not running:
         return
     sides = _sides(running)
@@ -27,7 +28,7 @@ def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
     seen = "; ".join(_told(side) for side in sides)
     if len(running) > 1 and all(len(report.nodes) == 1 for report in running.values()):
         diagnosis.find("each_alone", where, f"each node formed its own cluster: {seen}")
-    elif len({report.run for report in running.values()}) == 1:
+    elif _were_one(sides):
         diagnosis.find("partition", where, f"one cluster, but {len(sides)} sides: {seen}")
     else:
         diagnosis.find("several_clusters", where, f"{len(sides)} clusters of one name: {seen}")
@@ -42,6 +43,8 @@ def _check_states(reports: Reports, diagnosis: Diagnosis) -> None:
     for address, report in reports.items():
         if report.state == "joining":
             diagnosis.find("joining", address, f"{report.name!r} looks for its cluster itself")
+        elif report.state == "out":
+            diagnosis.find("out", address, f"{report.name!r} is out: {report.out_reason}")
         elif report.state != "running":
             diagnosis.find(
                 "not_running", address, f"{report.identity} says that it is {report.state!r}"
@@ -49,11 +52,21 @@ def _check_states(reports: Reports, diagnosis: Diagnosis) -> None:
 
 
 def _sides(reports: Reports) -> list[Reports]:
-    """The nodes that name the same coordinator of the same cluster."""
+    """The nodes that name the same coordinator."""
     sides: dict[tuple[str, str], Reports] = {}
     for address, report in reports.items():
-        sides.setdefault((report.run or "", report.coordinator), {})[address] = report
+        sides.setdefault(report.side, {})[address] = report
     return list(sides.values())
+
+
+def _were_one(sides: list[Reports]) -> bool:
+    """Do two of them record under one name, or count the same node as theirs?"""
+    signs = [
+        {report.run for report in side.values()}
+        | {(node.identity, node.address) for report in side.values() for node in report.nodes}
+        for side in sides
+    ]
+    return any(one & other for one, other in combinations(signs, 2))
 
 
 def _told(side: Reports) -> str:
