@@ -13,7 +13,8 @@ from threading import Thread
 
 import pytest
 
-from live.namespaces import Network, Refused
+from live import namespaces
+from live.namespaces import Namespace, Network, Refused
 from live.relay_process import Quality, Ways
 from live.shaping import Relay, Shaped, netem_refusal, relay_refusal, shaping, shaping_refusal
 
@@ -133,6 +134,24 @@ def _namespace(process: Path) -> str:
         return os.readlink(process / "ns/net")
     except OSError:  # it ended meanwhile, or is not ours to look at
         return ""
+
+
+def test_whoever_is_not_root_gets_a_network_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "outermost", lambda: Namespace(as_user=True))
+    try:
+        made = Network(["a", "b"]).__enter__()
+    except Refused as reason:
+        pytest.skip(f"no user namespaces here: {reason}")
+    with made:
+        assert Phones(made).reaches("a", "b")
+
+
+def test_a_machine_that_cannot_make_namespaces_is_named_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Refused, match=r"as root: unshare: .* in a user namespace: unshare: "):
+        namespaces.outermost()
 
 
 def test_what_ip_refuses_is_said_in_its_words(network: Network) -> None:
