@@ -224,6 +224,22 @@ async def test_closing_a_node_that_is_out_leaves_nothing_behind(
     assert not [e for e in read_events(tmp_path) if e.process == "p2#1" and e.kind == "end"]
 
 
+async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total", close_timeout=0.5) as cluster:
+        node = cluster.nodes[1]
+        tasks = asyncio.all_tasks()
+        role = cluster.leader._site.role
+        role._enter = lambda pid, question: None
+        cut(cluster, 1)
+        await until(lambda: node.incarnation == 2)
+        await node.aclose()
+        assert asyncio.all_tasks() <= tasks
+        del role._enter
+        await until(lambda: cluster.leader.stats()["nodes"] == 2)
+
+
 async def test_a_node_may_be_out_more_than_once(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         one, two = cluster.nodes

@@ -33,10 +33,9 @@ async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
 
 
 async def drop_site(site: Site, reason: str) -> None:
-    """Close a Site that never got so far as to put anything into the node's streams."""
-    deadline = asyncio.get_running_loop().time() + site.options.close_timeout
+    """Close a Site that never got so far as to put anything into the node's streams. At once."""
     site.stop(GroupClosed(reason))
-    await _shut(site, deadline, drained=False)
+    await _shut(site, asyncio.get_running_loop().time(), drained=False)
 
 
 async def _shut(site: Site, deadline: float, *, drained: bool) -> None:

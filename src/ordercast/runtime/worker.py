@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.errors import NodeEnded
+from ordercast.errors import NodeEnded, NodeOut
 from ordercast.runtime.group import Group
 from ordercast.runtime.items import Message, View
 from ordercast.runtime.node import Node
@@ -47,6 +47,7 @@ class Worker:
         self.groups: dict[str, Group] = {}
         self.delivered: Counter[str] = Counter()  # messages per group
         self.views: dict[str, View] = {}  # the newest one taken, per group
+        self.outages: list[str] = []  # why the node was out, each time
         self.ended: NodeEnded | None = None  # how the stream ended, if it did
         self.changed = asyncio.Event()  # something of the above
         self._consumer: asyncio.Task[None] | None = None
@@ -56,7 +57,7 @@ class Worker:
         self.node = Node(**options)
         await self.node.start()
         if consume:
-            self._consumer = asyncio.ensure_future(self._consume())
+            self._consumer = asyncio.ensure_future(self._consume(options.get("rejoin", True)))
         return {"address": self.node.address, "pid": os.getpid()}
 
     async def join(self, group: str, **options: Any) -> list[str]:
@@ -110,6 +111,7 @@ class Worker:
         return {
             "delivered": dict(self.delivered),
             "views": {group: view.number for group, view in self.views.items()},
+            "outages": self.outages,
             "ended": type(self.ended).__name__ if self.ended is not None else None,
             "stats": self.node.stats(),
         }
@@ -126,18 +128,28 @@ class Worker:
         if self._consumer is not None:
             await asyncio.gather(self._consumer, return_exceptions=True)
 
-    async def _consume(self) -> None:
-        try:
-            async for batch in self.node.batches():
-                for event in batch:
-                    if isinstance(event, Message):
-                        self.delivered[event.group] += 1
-                    else:
-                        self.views[event.group] = event
-                self.changed.set()
-        except NodeEnded as reason:
-            self.ended = reason
-        self.changed.set()
+    async def _consume(self, rejoins: bool) -> None:
+        is_in = True
+        while is_in:
+            try:
+                await self._consume_until_out()
+                is_in = False
+            except NodeEnded as reason:
+                is_in = rejoins and isinstance(reason, NodeOut)
+                if is_in:
+                    self.outages.append(type(reason).__name__)
+                else:
+                    self.ended = reason
+            self.changed.set()
+
+    async def _consume_until_out(self) -> None:
+        async for batch in self.node.batches():
+            for event in batch:
+                if isinstance(event, Message):
+                    self.delivered[event.group] += 1
+                else:
+                    self.views[event.group] = event
+            self.changed.set()
 
 
 COMMANDS = (
