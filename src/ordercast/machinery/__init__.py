@@ -4,6 +4,8 @@ OrderingProtocol (core)            one door, eras and views, the verbs of the ps
 ├── SequencedMember                sequenced    deliver by the sequencer's numbers
 │   └── SequencedProtocol          sequencer    give them (`numbering`, `guests`)
 │       └── sequencer_pb, sequencer_bb
+├── NumberedMember                 numbered_member  numbers of one view (asked for: `resend_window`)
+│   └── javagroups
 ├── AckVectorProtocol              ack_vectors  everybody's marks in every header
 │   └── nak
 └── AcknowledgedProtocol           acknowledged who consumed what; record in `stability`

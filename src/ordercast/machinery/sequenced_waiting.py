@@ -1,4 +1,4 @@
-"""A member of a group that has a sequencer: what waits there, and why. It only looks."""
+"""A group with a sequencer: what waits at a member and at the sequencer, and why. It only looks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from itertools import islice
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.core.waiting import MAX_NAMED, Awaited, Holdings, Waiting, WaitingFrame
-from ordercast.machinery.numbering import Numbered
+from ordercast.core.waiting import (
+    MAX_NAMED,
+    Awaited,
+    Holdings,
+    Waiting,
+    WaitingFrame,
+    first_missing,
+)
+from ordercast.machinery.numbering import Numbered, Numbering
 
 
 class ExplainedMember(OrderingProtocol):
@@ -76,3 +83,18 @@ class ExplainedMember(OrderingProtocol):
             for N in range(self.R + 1, self.top + 1)
             if N not in self.arrived
         }
+
+
+def held_ahead(g: GroupId, book: Numbering) -> Iterator[Waiting]:
+    """At a sequencer: the frames that overtook their predecessors, and which of those lack."""
+    for origin, ahead in book.ahead.items():
+        missing = first_missing(book.last.get(origin, 0), ahead)
+        things = [Awaited("frame", g, origin, k) for k in missing]
+        for n, m in sorted(ahead.items()):
+            yield Waiting(g, origin, n, tuple(a for a in things if a.number < n), m)
+
+
+def ahead_frames(g: GroupId, book: Numbering) -> Iterator[WaitingFrame]:
+    """The same without the reasons."""
+    for origin, ahead in book.ahead.items():
+        yield from ((g, origin, n, m) for n, m in ahead.items())
