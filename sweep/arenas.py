@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ordercast.core.events import Change, Receive
-from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.simulation import (
     Crash,
@@ -44,6 +44,7 @@ MESSAGES = 6  # begin a conversation; the oracle tries all pairs, so runs are sh
 
 ALWAYS = ("wellformed", "views")
 AFTER_A_VIEW_CHANGE = ("vsync", "agreement")
+ORDERS = ("fifo", "causal", "total", "hybrid")  # first words of properties with a uniform form
 LIVE = ("validity", "agreement", "agreement.uniform")  # need somebody to answer
 
 N0: Fields = {"loss": 0.15, "duplicate": 0.1, "delay": Uniform(500, 3000)}
@@ -61,6 +62,7 @@ class Arena(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()  # must hold here, promised or not
     settles: bool = True  # every run must come to rest and be judged to the end
     majority: bool = True  # of every view more than half stays alive
+    uniform: bool = False  # what the dead have delivered counts, too
 
     def config(self, protocol: Protocol, seed: int) -> SimulationConfig:
         """The run that this seed gives."""
@@ -81,6 +83,9 @@ class Arena(msgspec.Struct, frozen=True):
             promises = tuple(name for name in promises if name not in LIVE)
         if not self.majority:
             promises = tuple(name for name in promises if not name.endswith(".uniform"))
+        if self.uniform:
+            orders = (name for name in promises if name.partition(".")[0] in ORDERS)
+            promises += ("agreement.uniform", *(f"{name}.uniform" for name in orders))
         return tuple(dict.fromkeys((*promises, *ALWAYS, *self.also)))
 
 
@@ -346,6 +351,77 @@ def _open_without_leader(rng: Random) -> Fields:
     return {"members": MOST, **_without_leader(rng, guests)}
 
 
+def _uniform(protocol: Protocol, rng: Random) -> Fields:
+    """Enough hold what is delivered: the dead have delivered nothing that the living do not."""
+    crashes = rng.randint(1, 2)
+    options = Options(uniform=True) if rng.random() < 0.3 else Options(resilience=crashes)
+    if options.uniform:
+        crashes = 1  # of groups of three
+    shapes = (_survived_crashes, _survived_overlapping, _survived_numbered_views)
+    return {
+        **rng.choice(NETWORKS),
+        **rng.choice(shapes)(rng, crashes),
+        "options": options,
+        **rng.choice(({}, {}, {"consume_ms": rng.uniform(1, 20)})),
+    }
+
+
+def _survived_crashes(rng: Random, crashes: int) -> Fields:
+    """Some die at about the same time, perhaps the leader; a flush."""
+    members = tuple(range(crashes + rng.randint(2, 3)))
+    dead, at_ms = rng.sample(members, crashes), rng.uniform(1, 12)
+    faults = [Crash(p, at_ms=at_ms + rng.uniform(0, 3), lose=rng.uniform(0.5, 1)) for p in dead]
+    living = tuple(p for p in members if p not in dead)
+    return {
+        "members": len(members),
+        "groups": (GroupConfig(members=members),),
+        "faults": (*faults, FlushTo(1, living, at_ms=at_ms + rng.uniform(3, 30))),
+    }
+
+
+def _survived_overlapping(rng: Random, crashes: int) -> Fields:
+    """The same where groups share members, and all of them change views together."""
+    members = tuple(range(crashes + rng.randint(3, 4)))
+    size = rng.randint(crashes + 1, len(members) - 1)
+    groups = overlapping_groups(len(members), rng.randint(2, 3), max(size, 3), led=True)
+    groups = tuple(msgspec.structs.replace(group, leader=MOST) for group in groups)
+    dead, at_ms = rng.sample(members, crashes), rng.uniform(2, 14)
+    faults: list[Crash | Join] = [
+        Crash(p, at_ms=at_ms + rng.uniform(0, 3), lose=rng.uniform(0.5, 1)) for p in dead
+    ]
+    outside = [p for p in members if p not in (*groups[0].members, *dead)]
+    if outside and rng.random() < 0.3:
+        faults.append(Join(rng.choice(outside), 1, at_ms=rng.uniform(1, 15)))
+    return {
+        "members": MOST + 1,
+        "groups": groups,
+        "faults": tuple(faults),
+        "messages": 2 * MESSAGES,
+        "workload": Workload(senders=members, reply=0.8, depth=4, burst=rng.randint(1, 2)),
+        "detect_ms": rng.uniform(4, 50),
+    }
+
+
+def _survived_numbered_views(rng: Random, crashes: int) -> Fields:
+    """Some die, one comes, one that only listens leaves; the leader is in no danger."""
+    quiet, comes, leader = MOST - 1, MOST - 2, rng.choice((0, MOST))
+    inside = tuple(range(3 if crashes == 1 else 4))
+    dead = rng.sample([p for p in inside if p != leader], crashes)
+    at_ms = rng.uniform(1, 12)
+    faults = [Crash(p, at_ms=at_ms + rng.uniform(0, 2), lose=rng.uniform(0.5, 1)) for p in dead]
+    going: list[Join | Leave] = [
+        Join(comes, 1, at_ms=rng.uniform(1, 15)),
+        Leave(quiet, 1, at_ms=rng.uniform(1, 15)),
+    ]
+    return {
+        "members": MOST + 1,
+        "groups": (GroupConfig(members=(*inside, quiet), led=True, leader=leader),),
+        "faults": (OnlyListens(quiet), *faults, *rng.sample(going, rng.randint(0, 2))),
+        "workload": Workload(senders=inside, reply=0.8, depth=4),
+        "detect_ms": rng.uniform(3, 50),
+    }
+
+
 ARENAS: dict[str, Arena] = {
     arena.name: arena
     for arena in (
@@ -376,5 +452,12 @@ ARENAS: dict[str, Arena] = {
         ),
         Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
         Arena("open", "some send and are no members", _open, AFTER_A_VIEW_CHANGE),
+        Arena(
+            "uniform",
+            "as many crash as deliveries must survive, and lose what they sent",
+            _uniform,
+            AFTER_A_VIEW_CHANGE,
+            uniform=True,
+        ),
     )
 }

@@ -18,6 +18,8 @@ def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None
     out.faults.append((2, "x"))
     out.notes.append(("drop", 1, 2, 0, ""))
     out.words[2, 1, 1, View] = 0
+    out.eras.append((0, View(1, 1, (1,), 1)))
+    out.news.append(View(1, 1, (1,), 1))
     columns = [getattr(out, name) for name in Output.__slots__]
     out.clear()
     assert all(len(column) == 1 for column in columns)

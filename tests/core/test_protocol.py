@@ -33,10 +33,14 @@ def texts(out: Output) -> list[bytes]:
     return [d[4] for d in out.deliveries if not isinstance(d, View)]
 
 
-@pytest.mark.parametrize("value", [-1, 2])
-def test_a_resilience_other_than_0_and_1_is_refused_with_the_reason(value: int) -> None:
-    with pytest.raises(ValueError, match=f"resilience={value} must be 0 or 1.*one more process"):
-        Options(resilience=value)
+def test_a_negative_resilience_is_refused_with_the_reason() -> None:
+    with pytest.raises(ValueError, match="resilience=-1 must not be negative.*number of crashes"):
+        Options(resilience=-1)
+
+
+def test_a_resilience_and_uniform_contradict_each_other() -> None:
+    with pytest.raises(ValueError, match="resilience=2 and uniform=True: give one"):
+        Options(resilience=2, uniform=True)
 
 
 def test_the_handlers_of_a_page_and_of_what_it_is_built_on_make_its_table() -> None:

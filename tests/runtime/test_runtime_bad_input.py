@@ -245,7 +245,7 @@ async def test_no_seed_that_answers_lists_each_address_with_its_reason() -> None
 
 
 def test_without_a_word_where_the_cluster_is_no_node_is_made() -> None:
-    with pytest.raises(oc.ConfigError, match="neither bootstrap, seeds nor members"):
+    with pytest.raises(oc.ConfigError, match="neither bootstrap, seeds, members nor discover"):
         oc.Node("alice")
 
 
@@ -355,13 +355,19 @@ def test_a_limit_that_is_no_number_is_refused(value: object) -> None:
         oc.Node("alice", bootstrap=True, max_message=value)
 
 
-@pytest.mark.parametrize("value", [-1, 2])
-def test_a_resilience_other_than_0_and_1_is_refused_with_the_reason(value: int) -> None:
-    with pytest.raises(ValueError, match=f"resilience={value} must be 0 or 1.*one more process"):
-        oc.Node("alice", bootstrap=True, resilience=value)
+def test_a_negative_resilience_is_refused_with_the_reason() -> None:
+    with pytest.raises(ValueError, match="resilience=-1 must not be negative.*number of crashes"):
+        oc.Node("alice", bootstrap=True, resilience=-1)
 
 
-@pytest.mark.parametrize("value", [True, None, "1", 1.0])
+def test_uniform_is_true_or_false_and_contradicts_a_resilience() -> None:
+    with pytest.raises(TypeError, match="uniform is True or False, not 1"):
+        oc.Node("alice", bootstrap=True, uniform=1)
+    with pytest.raises(ValueError, match="resilience=1 and uniform=True: give one of them"):
+        oc.Node("alice", bootstrap=True, resilience=1, uniform=True)
+
+
+@pytest.mark.parametrize("value", [True, "1", 1.0])
 def test_a_resilience_that_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="resilience is a number"):
         oc.Node("alice", bootstrap=True, resilience=value)
@@ -372,10 +378,9 @@ def test_a_silence_that_is_not_positive_is_refused() -> None:
         oc.Node("alice", bootstrap=True, silence_ms=0)
 
 
-async def test_resilience_and_silence_reach_the_protocols() -> None:
-    async with oc.Node("alice", bootstrap=True, resilience=0, silence_ms=7) as node:
-        options = node._site.engine.stack.options
-        assert (options.resilience, options.silence_ms) == (0, 7)
+async def test_silence_reaches_the_protocols() -> None:
+    async with oc.Node("alice", bootstrap=True, silence_ms=7) as node:
+        assert node._site.engine.stack.options.silence_ms == 7
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:

@@ -115,6 +115,7 @@ async def test_stats_count_what_waits_for_a_holder_of_the_frames_before(
         await asyncio.sleep(0)
         groups = cluster.nodes[0].stats()["groups"]
         assert groups["main"]["frames_unsent"] == 0
+        assert groups["main"]["frames_held"] == resilience  # delivered, and not handed over
         assert groups["other"]["frames_unsent"] == resilience
         assert groups["other"]["frames_held"] == 0
 

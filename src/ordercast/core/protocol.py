@@ -242,11 +242,11 @@ class OrderingProtocol(PlainState, ABC):
         """What a survivor reports of its numbers; the highest of all is `View.start`."""
         return 0
 
-    def progress(self, g: GroupId) -> int:
+    def numbers_delivered(self, g: GroupId) -> int:
         """The last number delivered here, where frames are numbered."""
         return 0
 
-    def last_frames(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
         """The last frame delivered here of each origin, if a new leader must know."""
         return ()
 

@@ -12,7 +12,13 @@ A crash may take a message with it on which others depend. Inside one group the 
 survivors miss it, and drops what depends on it. Across groups it cannot: p sends m1 to g1, then m2
 to g2, and dies; m1 is lost, but somebody who is not in g1 has delivered m2 already. Hence the send
 rule: a frame leaves for g only when every frame that this process sent to *another* group is held
-by one process more (`resilience` 1; with 0 the rule is off, and such a gap is possible).
+by so many others that it survives the crashes it must. That is one other if nothing was asked for:
+the process asks one (`AskHeld`). With resilience k it is k others; a gate counts who holds what,
+and tells (`held_at`). With resilience 0 the rule is off, and such a gap is possible.
+
+The rule says nothing of what was *delivered* here. Without a gate a frame that was delivered is
+held by its sender and by this process: one crash cannot lose it. With a gate the application has
+seen only what more than k hold; what it has not seen, nothing that it says can depend on.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ordercast.core.durability import holders_needed
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
@@ -49,7 +56,9 @@ class DomainProtocol(AcknowledgedProtocol):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.deferred: deque[Multicast] = deque()  # held up by the send rule, in order
-        self.safe: dict[GroupId, int] = {}  # own frames up to here are held by another
+        self.durability: dict[GroupId, int] = {}  # where a gate counts the holders; 0: no rule
+        self.held_by: dict[GroupId, dict[ProcessId, int]] = {}  # own frames up to here, per member
+        self.safe: dict[GroupId, int] = {}  # own frames up to here are held by as many as need be
         self.asked: dict[GroupId, int] = {}  # AskHeld was sent for frames up to here
         self.promised: dict[tuple[GroupId, ProcessId], int] = {}  # AskHeld that waits for frames
 
@@ -69,14 +78,25 @@ class DomainProtocol(AcknowledgedProtocol):
             super()._multicast(self.deferred.popleft())
 
     def _exposed(self, g: GroupId) -> list[GroupId]:
-        """Groups other than g with a frame of ours that nobody else is known to hold."""
-        if not self.options.resilience:
-            return []
+        """Groups other than g with a frame of ours that too few others are known to hold."""
         return [
             h
             for h, record in self.stability.items()
-            if h != g and self.safe[h] < record.S and self.others[h]
+            if h != g and self.safe[h] < record.S and self._others_needed(h)
         ]
+
+    def _copies_missing(self, h: GroupId) -> int:
+        """How many others must still hold our last frame in h."""
+        S = self.stability[h].S
+        return self._others_needed(h) - sum(1 for n in self.held_by[h].values() if n >= S)
+
+    def _others_needed(self, h: GroupId) -> int:
+        if h not in self.durability:  # one crash at a time, unless that was declined
+            return 0 if self.options.resilience == 0 else min(1, len(self.others[h]))
+        if not self.durability[h]:
+            return 0
+        members = self.views[h].members
+        return holders_needed(self.durability[h], len(members)) - (self.me in members)
 
     def held_up(self) -> Iterator[Waiting]:
         exposed: dict[GroupId, None] = {}
@@ -87,13 +107,15 @@ class DomainProtocol(AcknowledgedProtocol):
             if g not in seen:
                 seen.add(g)
                 exposed.update(dict.fromkeys(self._exposed(g)))
-                awaits = first_named(Awaited("copies", h, NOBODY, 1) for h in exposed)
+                awaits = first_named(
+                    Awaited("copies", h, NOBODY, self._copies_missing(h)) for h in exposed
+                )
             yield Waiting(g, self.me, 0, awaits, multicast.payload)
 
     def _ask(self, h: GroupId) -> None:
         # One is enough. If it dies, the cut that follows delivers our frames to all.
         S = self.stability[h].S
-        if self.asked[h] < S:
+        if self.asked[h] < S and h not in self.durability:
             self.asked[h] = S
             self.send(self.others[h][0], h, AskHeld(S))
 
@@ -117,18 +139,26 @@ class DomainProtocol(AcknowledgedProtocol):
             raise PeerError(f"process {p} is no member, and holds nothing")
         if held.n > self.stability[g].S:
             raise PeerError(f"it holds frame {held.n}, but only {self.stability[g].S} were sent")
-        self._is_safe(g, held.n)
+        self.held_at(g, p, held.n)
 
     @on(Ack)
     def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
         super().on_ACK(p, g, ack, m)
         if p in self.others[g]:  # who consumed a frame has held it
-            self._is_safe(g, ack.n)
+            self.held_at(g, p, ack.n)
 
-    def _is_safe(self, g: GroupId, n: int) -> None:
-        if n > self.safe[g]:
-            self.safe[g] = n
-            self._send_deferred()
+    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
+        """Member p holds our frames in g up to n."""
+        marks = self.held_by.get(g)
+        if marks is None or n <= marks.get(p, 0):  # this process is out of g, or knows it
+            return
+        marks[p] = n
+        needed = self._others_needed(g)
+        if 0 < needed <= len(marks):
+            safe = sorted(marks.values())[-needed]
+            if safe > self.safe[g]:
+                self.safe[g] = safe
+                self._send_deferred()
 
     # -- the cut ----------------------------------------------------------------------------------
 
@@ -152,6 +182,7 @@ class DomainProtocol(AcknowledgedProtocol):
     def on_view(self, view: View) -> None:
         super().on_view(view)
         g = view.group
+        self.held_by[g] = {}
         self.safe[g] = self.asked[g] = 0
         self.promised = {key: n for key, n in self.promised.items() if key[0] != g}
         if self.me not in view.senders:
@@ -159,7 +190,7 @@ class DomainProtocol(AcknowledgedProtocol):
 
     def forget_group(self, g: GroupId) -> None:
         """This process is out of g. Pages drop what they keep of it, too."""
-        for table in (self.stability, self.safe, self.asked):
+        for table in (self.stability, self.held_by, self.safe, self.asked):
             table.pop(g, None)
         self.early = [packet for packet in self.early if packet.group != g]
         self.member_of.discard(g)

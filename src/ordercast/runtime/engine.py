@@ -15,11 +15,13 @@ from typing import Protocol
 import msgspec
 
 from ordercast.core.declaration import Network
+from ordercast.core.durability import Durability
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import FrameError
+from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.runtime.held import Ages
 from ordercast.stack.stack import Stack, headers_of
@@ -106,12 +108,19 @@ class Engine:
 
     # -- groups -----------------------------------------------------------------------------------
 
-    def open(self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId) -> None:
+    def open(
+        self,
+        g: GroupId,
+        protocol: type[OrderingProtocol],
+        leader: ProcessId,
+        durability: Durability = None,
+    ) -> None:
         """Packets of g can be read from now on; its first view comes from `leader` alone."""
         if g in self._leaving:
             self.close(g)
-        self.stack.open(g, protocol, leader)
-        self._channels[g] = _codec((*headers_of(protocol), *self._linked))
+        self.stack.open(g, protocol, leader, durability)
+        words = GATE_HEADERS if durability else ()
+        self._channels[g] = _codec((*headers_of(protocol), *self._linked, *words))
         self._left.pop(g, None)
 
     def leave(self, g: GroupId) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from ordercast.core.durability import Durability
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import (
     Excluded,
@@ -66,10 +67,12 @@ class Follower:
 
     # -- this node's own groups -------------------------------------------------------------------
 
-    async def enter(self, name: str, order: str, protocol: str | None) -> GroupEntry:
+    async def enter(
+        self, name: str, order: str, protocol: str | None, durability: Durability = None
+    ) -> GroupEntry:
         request = self._number_request()
-        self._wants[request] = (name, wanted(order, protocol))
-        return await self._ask(request, name, Enter(request, name, order, protocol))
+        self._wants[request] = (name, wanted(order, protocol, durability))
+        return await self._ask(request, name, Enter(request, name, order, protocol, durability))
 
     async def visit(self, name: str) -> GroupEntry:
         request = self._number_request()

@@ -11,8 +11,9 @@ def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
     protocol = stack.protocols[g]
     here = protocol.holdings(g)
     early = sum(1 for packet in protocol.early if packet.group == g)
+    gate = stack.gates.get(g)
     return {
-        "frames_held": here.held + early,
+        "frames_held": here.held + early + (0 if gate is None else gate.frames(g)),
         "max_held": stack.options.max_held,
         "frames_kept": here.kept,
         "history": here.history,

@@ -14,6 +14,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from ordercast.core.durability import Durability, in_words
 from ordercast.core.events import Change
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId, check_name
@@ -79,11 +80,13 @@ class Leader:
 
     # -- this node's own groups -------------------------------------------------------------------
 
-    async def enter(self, name: str, order: str, protocol: str | None) -> GroupEntry:
-        group = self._group(name, order, protocol)
+    async def enter(
+        self, name: str, order: str, protocol: str | None, durability: Durability = None
+    ) -> GroupEntry:
+        group = self._group(name, order, protocol, durability)
         if isinstance(group, str):
             raise UsageError(group)
-        _check_promise(group.entry, order, protocol)
+        _check_promise(group.entry, order, protocol, durability)
         return group.entry
 
     def prepared(self, gid: GroupId) -> None:
@@ -262,7 +265,9 @@ class Leader:
 
     # -- groups -----------------------------------------------------------------------------------
 
-    def _group(self, name: str, order: str, protocol: str | None) -> LedGroup | str:
+    def _group(
+        self, name: str, order: str, protocol: str | None, durability: Durability
+    ) -> LedGroup | str:
         """The group of that name, made if need be; or why it cannot be made."""
         group = self._by_name.get(name)
         if group is None:
@@ -270,23 +275,25 @@ class Leader:
                 return f"the cluster has max_groups={self._site.options.max_groups} groups"
             chosen = choose(order, protocol)
             gid = len(self._groups) + 1
-            entry = GroupEntry(gid, name, order, chosen.declaration.name, chosen.header_version)
+            entry = GroupEntry(
+                gid, name, order, chosen.declaration.name, chosen.header_version, durability
+            )
             group = LedGroup(entry, sequenced=chosen.declaration.sequenced)
             self._groups[gid] = self._by_name[name] = group
             self._site.group_names[gid] = name
-            self._site.engine.open(gid, chosen, self._site.me.pid)
+            self._site.engine.open(gid, chosen, self._site.me.pid, durability)
             self._site.engine.step([CoreView(gid, 0, (), leader=self._site.me.pid)])
         return group
 
     def _enter(self, pid: ProcessId, enter: Enter) -> None:
         try:
             check_name("group", enter.group)
-            group = self._group(enter.group, enter.order, enter.protocol)
+            group = self._group(enter.group, enter.order, enter.protocol, enter.durability)
         except ValueError as reason:  # a name that is none, a protocol only the other side knows
             group = str(reason)
         if isinstance(group, str):
             answer: Control = NotEntered(enter.request, "", group)
-        elif not _fits(group.entry, enter.order, enter.protocol):
+        elif not _fits(group.entry, enter.order, enter.protocol, enter.durability):
             answer = NotEntered(enter.request, group.entry.promise, "")
         else:
             answer = Entered(enter.request, group.entry)
@@ -390,15 +397,23 @@ def _open_alternative(order: str) -> str:
     )
 
 
-def _fits(group: GroupEntry, order: str, protocol: str | None) -> bool:
-    return group.order == order and protocol in (None, group.protocol)
+def _fits(group: GroupEntry, order: str, protocol: str | None, durability: Durability) -> bool:
+    return (
+        group.order == order
+        and protocol in (None, group.protocol)
+        and durability in (None, group.durability)
+    )
 
 
-def _check_promise(group: GroupEntry, order: str, protocol: str | None) -> None:
-    if not _fits(group, order, protocol):
-        raise OrderMismatch(group.name, group.promise, wanted(order, protocol))
+def _check_promise(
+    group: GroupEntry, order: str, protocol: str | None, durability: Durability
+) -> None:
+    if not _fits(group, order, protocol, durability):
+        raise OrderMismatch(group.name, group.promise, wanted(order, protocol, durability))
 
 
-def wanted(order: str, protocol: str | None) -> str:
+def wanted(order: str, protocol: str | None, durability: Durability = None) -> str:
     """What a join asked for, in words."""
-    return f"order {order!r}" + (f" (protocol {protocol!r})" if protocol else "")
+    named = f"protocol {protocol!r}" if protocol else ""
+    how = ", ".join(filter(None, (named, in_words(durability))))
+    return f"order {order!r}" + (f" ({how})" if how else "")

@@ -10,6 +10,7 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.membership.led import LedMembership
+from ordercast.reliability.gate import Gate
 from ordercast.reliability.link import Link
 
 
@@ -20,6 +21,7 @@ class Explained(PlainState):
     protocols: dict[GroupId, OrderingProtocol]
     memberships: dict[GroupId, LedMembership]
     links: dict[ProcessId, Link]
+    gates: dict[GroupId, Gate]
 
     def held_back(self, g: GroupId | None = None) -> list[Waiting]:
         """Every frame that waits here (of group g), and the first things it waits for."""
@@ -28,6 +30,7 @@ class Explained(PlainState):
             for machine in self._machines()
             for waiting in (*machine.held_back(), *machine.held_up())
         ]
+        held += self._held_by_gates()
         known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
         for waiting in (*self._held_for_a_view(), *self._held_by_links()):
             frame = (waiting.group, waiting.sender, waiting.payload)
@@ -41,6 +44,7 @@ class Explained(PlainState):
         for machine in self._machines():
             yield from machine.waiting_frames()
             yield from (waiting.frame for waiting in machine.held_up())
+        yield from (waiting.frame for waiting in self._held_by_gates())
         yield from (waiting.frame for waiting in self._held_for_a_view())
         for link in self.links.values():
             for packet in link.ahead.values():
@@ -50,6 +54,11 @@ class Explained(PlainState):
     def _machines(self) -> Iterable[OrderingProtocol]:
         # A machine of several groups is listed under each of them.
         return {id(made): made for made in self.protocols.values() if made.views}.values()
+
+    def _held_by_gates(self) -> Iterator[Waiting]:
+        """Frames that too few members hold."""
+        for gate in {id(gate): gate for gate in self.gates.values()}.values():
+            yield from gate.waiting()
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
         """Packets that overtook a view, and what is said here while one changes."""

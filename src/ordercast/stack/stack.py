@@ -4,6 +4,7 @@
     Receive  ──►  link (only where the network ──►  a membership packet?  LedMembership
                   is weaker than needed)            otherwise             the ordering protocol
     Change   ──►  a sequenced protocol numbers it; for the others LedMembership runs a flush
+    deliveries of a group with a resilience  ──►  Gate, until enough members hold them
 
 A protocol whose order spans groups is one machine for all of them, with one LedMembership.
 All parts write into one `Output`, so nothing is copied from layer to layer.
@@ -17,6 +18,7 @@ from typing import Any, Self
 import msgspec
 
 from ordercast.core.declaration import STRENGTH, Network
+from ordercast.core.durability import Durability
 from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
@@ -24,8 +26,9 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
+from ordercast.reliability.gate import GATE_HEADERS, GATE_TIMERS, Gate
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
-from ordercast.stack.explained import Explained
+from ordercast.stack.gated import Gated
 
 MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
 
@@ -35,7 +38,7 @@ def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], 
     return (*MEMBERSHIP_HEADERS, *protocol.headers)
 
 
-class Stack(Explained):
+class Stack(Gated):
     """Membership + reliability + ordering of one process."""
 
     def __init__(
@@ -60,14 +63,20 @@ class Stack(Explained):
         self.has_links = False  # some group needs, or has needed, links
         self.left_in: dict[GroupId, tuple[int, int]] = {}  # closed: (era, start) of its last view
         self.running: set[str] = set()  # timers of the links
+        self.gates: dict[GroupId, Gate] = {}  # of machines with a group that has a resilience
         self.out = Output() if out is None else out
 
     def open(
-        self, g: GroupId, protocol: type[OrderingProtocol], leader: ProcessId | None = None
+        self,
+        g: GroupId,
+        protocol: type[OrderingProtocol],
+        leader: ProcessId | None = None,
+        durability: Durability = None,
     ) -> None:
         """Take part in group g, as a member or as its leader. Its first view comes as an event.
 
         A joiner takes its first view from `leader` alone, or from anybody if that is not known.
+        Every member must give the same `durability`; None: that of the options.
         """
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
         machine = self._machine(protocol)
@@ -77,9 +86,10 @@ class Stack(Explained):
         declared = protocol.declaration
         if not declared.sequenced:
             self.memberships[g] = self._membership(machine)
+        self.open_gate(g, machine, self.options.durability if durability is None else durability)
         if STRENGTH[declared.network] > STRENGTH[self.network]:
             self.linked.add(g)
-        elif declared.sequenced:
+        elif declared.sequenced and g not in self.gates:
             self.straight[g] = machine
         elif STRENGTH[self.network] < STRENGTH["N1"]:
             self.linked_views.add(g)
@@ -113,6 +123,7 @@ class Stack(Explained):
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
         self.linked_views.discard(g)
+        self.close_gate(g, protocol)
         if protocol in self.protocols.values():
             protocol.forget_group(g)
             assert membership is not None
@@ -161,6 +172,8 @@ class Stack(Explained):
                 protocol.receive(event)
             else:
                 self._receive(event)
+        if self.gates:
+            self.pass_gates(out)
         if self.has_links:
             self._put_on_links(out)
         return out
@@ -178,7 +191,9 @@ class Stack(Explained):
         if protocol is None:  # closed a moment ago
             return
         membership = self.memberships.get(g)
-        if membership is None:
+        if isinstance(event, Timer) and event.name in GATE_TIMERS:
+            self.gates[g].on_timer(self.out, g, event.name)
+        elif membership is None:
             protocol.handle(event)
         elif isinstance(event, Multicast) and membership.blocked:
             membership.queued.append(event)
@@ -209,7 +224,9 @@ class Stack(Explained):
         if protocol is None:
             return
         membership = self.memberships.get(packet.group)
-        if membership is None:
+        if header in GATE_HEADERS:
+            self.receive_word(protocol, packet)
+        elif membership is None:
             protocol.handle(packet)
         elif header in MEMBERSHIP_HEADERS:
             self._receive_membership(membership, packet)
@@ -324,6 +341,8 @@ class Stack(Explained):
         # What several groups share is shared in the twin, too.
         machines = {id(old): old.copy() for old in self.protocols.values()}
         memberships = {id(old): old.copy() for old in self.memberships.values()}
+        gates = {id(old): old.copy() for old in self.gates.values()}
+        twin.gates = {g: gates[id(old)] for g, old in self.gates.items()}
         twin.protocols = {g: machines[id(old)] for g, old in self.protocols.items()}
         twin.straight = {g: twin.protocols[g] for g in self.straight}
         twin.domains = {name: machines[id(old)] for name, old in self.domains.items()}

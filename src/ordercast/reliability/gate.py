@@ -1,0 +1,210 @@
+"""Uniform delivery: an application gets a frame when so many hold it that crashes cannot undo it.
+
+Source      001 (Coulouris et al.), slide "Uniform Agreement", by the majority rule of `uniform`,
+            taken out of one protocol and put behind all of them.
+Guarantees  resilience k: what any process hands to its application, every survivor delivers, in the
+            protocol's order, if at most k members crash before the next view.
+Needs       nothing: a lost word is asked for.
+Costs       one small packet from each member to each other per `ack_every` frames, or per
+            `ack_delay_ms` under load; one more hop before a frame is handed over.
+
+    the protocol delivers m        queue m;  tell all what is held here, at once if nothing was
+                                   told for a while, else soon
+    Holding(marks) from q          q holds all frames up to the marks
+    the first of the queue is held by more than k members        hand it over
+    a new era begins               what was queued before it is handed over: its flush has given
+                                   it to all who survive
+    the first waits for long       ask those who are not known to hold it
+
+One queue serves all groups of a machine: an order across groups is one order here, too.
+
+Limits      The queue is as long as the windows of the senders allow, as credit is given for what
+            the application has taken. A process whose last view was numbered among the messages
+            hears nothing by itself any more. It asks, and hands over what is left after `MAX_ASKS`
+            questions: then all who would have to deliver it are gone, or cannot be reached.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from ordercast.core.events import Receive, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Delivery, Output
+from ordercast.core.protocol import Options
+from ordercast.core.state import PlainState
+from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.reliability.holders import AskHolding, Holders, Holding, Place
+
+MAX_BACKOFF = 32  # questions slow down to so many periods
+MAX_ASKS = 20  # of a process that is in no view any more
+
+TELL, ASK = "tell holding", "ask holders"  # timers
+GATE_TIMERS = (TELL, ASK)
+GATE_HEADERS = (AskHolding, Holding)
+
+NO_PLACE: Place = (NOBODY, 0)  # of a view: it waits only for what is before it
+
+Queued = tuple[GroupId, int, Place, Delivery | View]  # (group, its era, its place, what)
+
+
+class Gate(PlainState):
+    """Stands between one machine of one process and the application."""
+
+    def __init__(self, me: ProcessId, options: Options, *, tells_guests: bool) -> None:
+        self.me = me
+        self.options = options
+        self.tells_guests = tells_guests  # a guest must know who holds what it has sent
+        self.groups: dict[GroupId, Holders] = {}  # all that the machine serves
+        self.queue: deque[Queued] = deque()  # in the order of the protocol
+        self.untold: dict[GroupId, int] = {}  # frames delivered here since the last word
+        self.telling: set[GroupId] = set()  # groups told of a moment ago: a timer runs
+        self.watched: Queued | None = None  # the first of the queue when the timer was started
+        self.asks = 0  # questions since it last moved
+
+    def open(self, g: GroupId, holders: Holders) -> None:
+        """Another group of the machine."""
+        self.groups[g] = holders
+
+    def close(self, g: GroupId) -> None:
+        """The group was closed: nothing of it is handed over any more."""
+        self.groups.pop(g, None)
+        self.untold.pop(g, None)
+        self.queue = deque(item for item in self.queue if item[0] != g)
+        self.telling.discard(g)
+        if self.watched is not None and self.watched[0] == g:
+            self.watched = None
+
+    # -- the protocol delivers --------------------------------------------------------------------
+
+    def begin(self, view: View) -> None:
+        """A new era of a group: what was queued before is settled."""
+        self.groups[view.group].begin(view)
+        self.untold.pop(view.group, None)
+
+    def take(self, item: Delivery | View) -> None:
+        """The next delivery of the protocol, or a view among them."""
+        place = NO_PLACE
+        if isinstance(item, View):
+            g = item.group
+            self._change(self.groups[g], item)
+        else:
+            g = item[0]
+            place = self.groups[g].deliver(item)
+            if self.groups[g].gated:
+                self.untold[g] = self.untold.get(g, 0) + 1
+        self.queue.append((g, self.groups[g].era, place, item))
+
+    def _change(self, holders: Holders, view: View) -> None:
+        if view.era == holders.era:
+            was_member = holders.is_member
+            holders.change(view)
+            if was_member and not holders.is_member:
+                self.watched = None  # it hears nothing by itself any more: ask soon
+
+    def release(self, out: Output) -> None:
+        """Hand over what may go; tell the others what is held here; see that words come."""
+        for g in tuple(self.untold):
+            self._tell_soon(out, g)
+        while self.queue and self._may_go(self.queue[0]):
+            out.deliveries.append(self.queue.popleft()[3])
+        if self.queue:
+            self._watch(out)
+
+    def _may_go(self, item: Queued) -> bool:
+        g, era, place, _ = item
+        holders = self.groups[g]
+        return (
+            place == NO_PLACE
+            or not holders.gated
+            or era < holders.era
+            or not holders.lacking(place)[0]
+        )
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _tell_soon(self, out: Output, g: GroupId) -> None:
+        # A lone frame is told of at once. Under load a word tells of many.
+        if g not in self.telling or self.untold[g] >= self.options.ack_every:
+            self._tell(out, g)
+
+    def _tell(self, out: Output, g: GroupId) -> None:
+        holders = self.groups[g]
+        del self.untold[g]
+        guests = holders.guests if self.tells_guests else ()
+        others = tuple(p for p in (*holders.members, *guests) if p != self.me)
+        if holders.is_member and others:
+            out.transmits.append((others, g, holders.era, holders.word(), b""))
+            self.telling.add(g)
+            out.timers.append((g, TELL, self.options.ack_delay_ms))
+
+    def receive(self, out: Output, packet: Receive) -> None:
+        """A word of another member, or its question."""
+        g, src, header = packet.group, packet.src, packet.header
+        holders = self.groups[g]
+        if isinstance(header, Holding):
+            holders.told(src, packet.era, header)
+        elif packet.era == holders.era and holders.is_member:
+            out.transmits.append(((src,), g, packet.era, holders.word(), b""))
+
+    def on_timer(self, out: Output, g: GroupId, name: str) -> None:
+        """A delay is over."""
+        if name == ASK:
+            self._ask_if_stuck(out)
+            return
+        self.telling.discard(g)
+        if g in self.untold:
+            self._tell(out, g)
+
+    # -- questions --------------------------------------------------------------------------------
+
+    def _watch(self, out: Output) -> None:
+        """See to it that the first of the queue does not wait for a word that was lost."""
+        if self.watched is None:
+            first = self.watched = self.queue[0]
+            period_ms = self.options.retry_ms
+            if not self.groups[first[0]].is_member:
+                period_ms = self.options.ack_delay_ms
+            out.timers.append((first[0], ASK, period_ms * min(1 << self.asks, MAX_BACKOFF)))
+
+    def _ask_if_stuck(self, out: Output) -> None:
+        watched, self.watched = self.watched, None
+        if not self.queue or self.queue[0] != watched:
+            self.asks = 0
+            return
+        self.asks += 1
+        holders = self.groups[watched[0]]
+        if holders.is_member or self.asks <= MAX_ASKS:
+            self._ask(out, watched)
+        else:
+            holders.members = ()  # nobody is left who would have to deliver it
+
+    def _ask(self, out: Output, item: Queued) -> None:
+        g, era, place, _ = item
+        _, silent = self.groups[g].lacking(place)
+        out.transmits.append((tuple(silent), g, era, AskHolding(), b""))
+
+    # -- what waits -------------------------------------------------------------------------------
+
+    def frames(self, g: GroupId) -> int:
+        """How many frames of g wait here."""
+        return sum(1 for item in self.queue if item[0] == g and not isinstance(item[3], View))
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Every frame that waits here, and what for."""
+        first = self._first_awaited()
+        for g, era, place, item in self.queue:
+            if isinstance(item, View):
+                continue
+            holders = self.groups[g]
+            missing = 0 if era < holders.era else holders.lacking(place)[0]
+            awaits = (Awaited("copies", g, NOBODY, missing),) if missing else tuple(first)
+            yield Waiting(g, item[1], item[2], awaits, item[4])
+
+    def _first_awaited(self) -> Iterable[Awaited]:
+        """What holds up a frame that itself may go: the first of the queue."""
+        for g, _, _, item in self.queue:
+            if not isinstance(item, View):
+                return (Awaited("frame", g, item[1], item[2]),)
+        return ()
