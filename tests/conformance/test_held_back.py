@@ -9,6 +9,7 @@ import pytest
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
+from ordercast.protocols.javagroups import NewView
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
@@ -44,6 +45,7 @@ class Questioned:
         self.frames: set[tuple[int, int, int]] = set()  # delivered: group, sender, n
         self.numbers: set[tuple[int, int]] = set()  # delivered: group, number
         self.blocks: dict[tuple[int, int], list[tuple[int, int]]] = {}  # (packet on its link, b)
+        self.began: set[int] = set()  # groups whose first number was told
         self.answers = 0
 
     def step(self, events: Iterable[Event]) -> Output:
@@ -65,6 +67,8 @@ class Questioned:
         if packet.payload:
             self.received[id(packet.payload)] = packet
         header = packet.header
+        if isinstance(header, NewView):
+            self.began.add(packet.group)
         if isinstance(header, Linked) and hasattr(header.header, "b"):
             heard = self.blocks.setdefault((packet.group, packet.src), [])
             heard.append((header.s, header.header.b))
@@ -94,9 +98,11 @@ class Questioned:
         if awaited.what in ("frame", "body", "agreement"):
             return p in view.senders and (g, p, n) not in self.frames
         if awaited.what == "number":
-            return p == view.leader and (g, n) not in self.numbers
+            return p == self.sequencer(g) and (g, n) not in self.numbers
         if awaited.what == "order":
-            return p == view.leader and (g, waiting.sender, n) not in self.frames
+            return p == self.sequencer(g) and (g, waiting.sender, n) not in self.frames
+        if awaited.what == "first":
+            return p == self.sequencer(g) != self.machine.me and g not in self.began
         if awaited.what == "block":
             heard = self.blocks.get((g, p), [])
             top = max((b for s, b in heard if s <= self.machine.links[p].r), default=0)
@@ -110,6 +116,12 @@ class Questioned:
             return n > view.number
         assert awaited.what == "copies" and p == NOBODY
         return 0 < n < len(view.members)
+
+
+    def sequencer(self, g: int) -> int:
+        """The leader, or the first of the members where views change by a flush."""
+        protocol, view = self.machine.protocols[g], self.machine.view(g)
+        return view.leader if protocol.declaration.sequenced else view.members[0]
 
 
 def config_of(protocol: str, network: str, seed: int, **more: object) -> SimulationConfig:

@@ -18,6 +18,7 @@ ACROSS = {
     "vector": ("causal.group", "causal.global"),
     "sequencer_pb": ("total.group", "total.pairwise"),
     "sequencer_bb": ("total.group", "total.pairwise"),
+    "javagroups": ("total.group", "total.pairwise"),
     "agreed": ("total.group", "total.pairwise"),
 }
 

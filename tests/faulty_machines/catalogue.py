@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from faulty_machines import (
     rows_001,
+    rows_003,
     rows_004,
     rows_across_groups,
     rows_layers,
     schedules_001,
+    schedules_003,
     schedules_004,
 )
 from faulty_machines.directed import Directed
@@ -15,10 +17,10 @@ from faulty_machines.faulty import Faulty
 
 FAULTY: dict[str, Faulty] = {
     row.name: row
-    for rows in (rows_001, rows_across_groups, rows_004, rows_layers)
+    for rows in (rows_001, rows_across_groups, rows_003, rows_004, rows_layers)
     for row in rows.ROWS
 }
 
 DIRECTED: dict[str, Directed] = {
-    row.name: row for rows in (schedules_001, schedules_004) for row in rows.ROWS
+    row.name: row for rows in (schedules_001, schedules_003, schedules_004) for row in rows.ROWS
 }

@@ -1,9 +1,9 @@
 """The headers of every protocol and the messages between nodes, as they were first written.
 
 Each file is written once: `v1` has the first messages between nodes, `v2` the headers of version 2
-and the messages that came with them, `v3` later messages between nodes. A change that makes one of
-these tests fail needs a new `header_version` of that protocol (or a new wire version, for messages
-between nodes), and a new file beside these.
+and the messages that came with them, `v3` later messages between nodes and headers of later
+protocols. A change that makes one of these tests fail needs a new `header_version` of that protocol
+(or a new wire version, for messages between nodes), and a new file beside these.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ RECORDED = {
         *json.loads((FOLDER / "v3" / "control.json").read_text()),
     ],
     **json.loads((FOLDER / "v2" / "headers.json").read_text()),
+    "javagroups": json.loads((FOLDER / "v3" / "javagroups.json").read_text()),
 }
 
 

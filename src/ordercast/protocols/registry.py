@@ -12,6 +12,7 @@ from ordercast.protocols.fast import Fast
 from ordercast.protocols.fast_p import FastP
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.global_fifo import GlobalFifo
+from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.protocols.nak import NakMulticast
 from ordercast.protocols.relative import Relative
 from ordercast.protocols.reliable import Reliable
@@ -38,6 +39,7 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
         Relative,
         SequencerPB,
         SequencerBB,
+        JavaGroupsTotal,
         AgreedOrder,
         BlockTotal,
     )
