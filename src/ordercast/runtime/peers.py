@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from errno import EADDRINUSE
 from ipaddress import ip_address
 from typing import Protocol
@@ -19,6 +20,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import Address, parse_address
 from ordercast.runtime.control import Control, Goodbye, NodeEntry, Welcome, decode, encode
+from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import (
     Connection,
     Counters,
@@ -77,7 +79,13 @@ class Peers:
     """Listens, connects, and knows which connection is whose."""
 
     def __init__(
-        self, owner: Owner, hello: Hello, limits: Limits, max_nodes: int, patience: float
+        self,
+        owner: Owner,
+        hello: Hello,
+        limits: Limits,
+        max_nodes: int,
+        patience: float,
+        security: Security = NONE,
     ) -> None:
         """Nobody who connects may stay a stranger for longer than `patience` seconds."""
         self.hello = hello
@@ -87,8 +95,10 @@ class Peers:
         self._owner = owner
         self._patience = patience
         self.limits = limits
+        self.security = security
         self.max_unbound = max_nodes
         self._pid_of: dict[Connection, ProcessId] = {}
+        self._when_unbound: list[Callable[[ProcessId], None]] = []
         self._unbound: set[Connection] = set()
         self._parting: set[Connection] = set()  # good-bye was said, by either side
         self._awaited: dict[str, tuple[ProcessId, asyncio.Future[None]]] = {}  # by identity
@@ -102,8 +112,9 @@ class Peers:
         """Take the port; with datagrams, the same number for both."""
         for attempt in range(1, ATTEMPTS + 1):
             listener = self._listener = await listen(
-                *address, hello=self.hello, handler=self, limits=self.limits, counters=self.counters
-            )
+                *address, hello=self.hello, handler=self, limits=self.limits,
+                counters=self.counters, security=self.security,
+            )  # fmt: skip
             try:
                 if self.datagrams is not None:
                     self.datagrams.open(listener.address)
@@ -129,11 +140,13 @@ class Peers:
     async def dial(self, address: str, timeout: float, *, as_stranger: bool = False) -> Connection:
         """A connection whose other side has said Hello. `OSError` or `PeerError` otherwise."""
         host, port = parse_address("address", address)
+        if not self.security.may_speak_to(host):
+            raise PeerError(f"{address} is not on this machine, and nothing would be encrypted")
         hello = msgspec.structs.replace(self.hello, incarnation=0) if as_stranger else self.hello
         conn = await connect(
             host, port,
             hello=hello, handler=self, limits=self.limits, counters=self.counters,
-            timeout=timeout,
+            timeout=timeout, security=self.security,
         )  # fmt: skip
         if conn not in self._pid_of:
             self._unbound.add(conn)
@@ -201,10 +214,18 @@ class Peers:
                 conn.send(encode(last))
             conn.close(reason)
 
+    def when_unbound(self, told: Callable[[ProcessId], None]) -> None:
+        """Call this whenever there is no connection to a node any more."""
+        self._when_unbound.append(told)
+
     def _unbind(self, pid: ProcessId) -> Connection | None:
         if self.datagrams is not None:
             self.datagrams.remove_peer(pid)
-        return self.bound.pop(pid, None)
+        conn = self.bound.pop(pid, None)
+        if conn is not None:
+            for told in self._when_unbound:
+                told(pid)
+        return conn
 
     def fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol: close its connection, which then counts as lost."""

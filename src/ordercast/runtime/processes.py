@@ -37,7 +37,9 @@ class WorkerProcess:
         self._reader: asyncio.Task[None] | None = None
 
     async def start(self, **options: Any) -> None:
-        """Start the process and its node; options as for `Node`."""
+        """Start the process and its node; options as for `Node`. A key of bytes must be text."""
+        if isinstance(options.get("key"), bytes):
+            options["key"] = options["key"].decode()  # JSON would make another text of it
         self._process = await asyncio.create_subprocess_exec(
             *self._launcher,
             sys.executable,
