@@ -9,7 +9,7 @@ import pytest
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
-from ordercast.protocols.javagroups import NewView
+from ordercast.machinery.total_headers import NewView
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
@@ -116,7 +116,6 @@ class Questioned:
             return n > view.number
         assert awaited.what == "copies" and p == NOBODY
         return 0 < n < len(view.members)
-
 
     def sequencer(self, g: int) -> int:
         """The leader, or the first of the members where views change by a flush."""

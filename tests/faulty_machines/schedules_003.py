@@ -7,7 +7,8 @@ from faulty_machines.directed import Directed, Protocol
 from faulty_machines.schedules_001 import flush
 from machines import Bench, G, bench
 from ordercast.core.events import View
-from ordercast.protocols.javagroups import Bcast, JavaGroupsTotal, NewView
+from ordercast.machinery.total_headers import Bcast, NewView
+from ordercast.protocols.javagroups import JavaGroupsTotal
 
 
 def group(protocol: Protocol, *members: int) -> Bench:

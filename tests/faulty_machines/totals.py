@@ -10,7 +10,8 @@ from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
 from ordercast.machinery.numbering import Numbered, Numbering
-from ordercast.protocols.javagroups import JavaGroupsTotal, NewView
+from ordercast.machinery.total_headers import NewView
+from ordercast.protocols.javagroups import JavaGroupsTotal
 
 
 class NeverRepeatsARequest(JavaGroupsTotal):

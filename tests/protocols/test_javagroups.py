@@ -12,15 +12,15 @@ from ordercast.core.events import Consumed, Cut, Flush, Kept, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited
 from ordercast.machinery.sequencer_headers import Accepted, Status
-from ordercast.protocols.javagroups import (
+from ordercast.machinery.total_headers import (
     Bcast,
     CumSeqAck,
-    JavaGroupsTotal,
     NewView,
     NewViewAck,
     Request,
     Resend,
 )
+from ordercast.protocols.javagroups import JavaGroupsTotal
 
 PROMPT = Options(ack_every=1)
 

@@ -10,7 +10,8 @@ from ordercast.core.events import Cut, Flush, View
 from ordercast.core.protocol import Options
 from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.resend_window import ResendWindow
-from ordercast.protocols.javagroups import Bcast, JavaGroupsTotal, Resend
+from ordercast.machinery.total_headers import Bcast, Resend
+from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.trace.oracle import verdicts
 
 Protocol = type[JavaGroupsTotal]

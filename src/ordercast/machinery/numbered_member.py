@@ -23,10 +23,10 @@ from typing import Literal
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
-from ordercast.core.waiting import Awaited, Holdings
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
-from ordercast.machinery.numbering import Numbered
-from ordercast.machinery.sequenced_waiting import ExplainedMember
+from ordercast.machinery.numbering import Numbered, Numbering
+from ordercast.machinery.sequenced_waiting import ExplainedMember, ahead_frames, held_ahead
 
 Role = Literal["member", "guest", "outside"]
 
@@ -53,6 +53,7 @@ class NumberedMember(ExplainedMember):
         self.taken = 0  # last number consumed by the application
         self.acked = 0  # ... and told to the sequencer
         self.running: set[str] = set()  # timers
+        self.book: Numbering | None = None  # at the sequencer only
 
     @abstractmethod
     def acknowledge(self, g: GroupId) -> None:
@@ -242,4 +243,16 @@ class NumberedMember(ExplainedMember):
 
     def holdings(self, g: GroupId) -> Holdings:
         said = len(self.requests) if self.role == "guest" else 0
-        return Holdings(len(self.arrived), len(self.kept) + said)
+        ahead, history = 0, 0
+        if self.book is not None:
+            ahead, history = sum(map(len, self.book.ahead.values())), len(self.book.history)
+        return Holdings(len(self.arrived) + ahead, len(self.kept) + said, history)
+
+    def held_back(self) -> list[Waiting]:
+        """At the sequencer also the frames that overtook their predecessors."""
+        ahead = (w for g in self.views for w in held_ahead(g, self.book)) if self.book else ()
+        return [*super().held_back(), *ahead]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        ahead = (f for g in self.views for f in ahead_frames(g, self.book)) if self.book else ()
+        return [*super().waiting_frames(), *ahead]

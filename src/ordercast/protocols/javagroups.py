@@ -5,7 +5,7 @@ Guarantees  total, FIFO and causal order within one group; survivors of a view d
 Needs       nothing of the network: it may lose, double and reorder packets (N0). Below it views
             change by a flush.
 Costs       one packet to the sequencer, n - 1 from it; four integers in the header of BCAST. The
-            body travels twice. A new view costs 2(n - 1) packets before anybody delivers in it.
+            body travels twice. A new view costs 2(n - 1) small packets more.
 
     broadcast m by p           n := n + 1;  pending[n] := m;
                                send(sequencer, REQUEST(n, first n, m))
@@ -25,8 +25,7 @@ Costs       one packet to the sequencer, n - 1 from it; four integers in the hea
     idle sequencer             to who is behind: NEW_VIEW, if not acknowledged, else STATUS(last N)
     a while without an answer  request again what is pending
 
-UNICAST of the appendix is a packet that is not for this layer: here it never gets to it. SEQ_ACK,
-for a single message, is not used, as in the source: acknowledgements are cumulative.
+The header types are in `machinery.total_headers`.
 
 Departures from the source
   D1  "This problem is only a major issue for messages being broadcast by the sequencer": a lost
@@ -62,60 +61,26 @@ Departures from the source
 
 from __future__ import annotations
 
-import msgspec
-
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbered_member import NumberedMember
 from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.resend_window import ResendWindow
-from ordercast.machinery.sequenced_waiting import ahead_frames, held_ahead
 from ordercast.machinery.sequencer_headers import Accepted, Status
+from ordercast.machinery.total_headers import (
+    Bcast,
+    CumSeqAck,
+    NewView,
+    NewViewAck,
+    Request,
+    Resend,
+)
 
 MAX_BACKOFF = 32  # NEW_VIEW and STATUS to a silent member slow down to so many periods
-
-
-class Request(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: broadcast my frame n. Of this view's frames my first is `first`."""
-
-    n: int
-    first: int
-
-
-class Bcast(msgspec.Struct, frozen=True, array_like=True):
-    """Number N goes to frame n of `origin`; all have delivered the numbers up to `stable`."""
-
-    N: int
-    origin: ProcessId
-    n: int
-    stable: int
-
-
-class NewView(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer: the numbers of this view begin with `first`."""
-
-    first: int
-
-
-class NewViewAck(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: I know where the numbers of this view begin."""
-
-
-class CumSeqAck(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: all numbers up to N were consumed here. From a guest: where do I stand?"""
-
-    N: int
-
-
-class Resend(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: send me number N again."""
-
-    N: int
 
 
 class JavaGroupsTotal(NumberedMember):
@@ -143,10 +108,8 @@ class JavaGroupsTotal(NumberedMember):
         self.n_first = 1  # the first of our frames that is to be numbered in this view
         self.oldest_request = 0  # when last looked at; still the same means it is repeated
         self.window = ResendWindow(self.options.resend_window)
-        # at the sequencer only
-        self.book: Numbering | None = None  # N, history, last, and who has acknowledged what
-        self.guests = GuestBook((), {})
-        self.told = 0  # the last stable number that all were told
+        self.guests = GuestBook((), {})  # at the sequencer only
+        self.told = 0  # at the sequencer: the last stable number that all were told
 
     # -- VIEW_CHANGE ------------------------------------------------------------------------------
 
@@ -437,21 +400,3 @@ class JavaGroupsTotal(NumberedMember):
         if p not in (view.members if members_only else view.senders):
             raise PeerError(f"process {p} is not in the view")
         return self.book
-
-    # -- why it is held back ----------------------------------------------------------------------
-
-    def holdings(self, g: GroupId) -> Holdings:
-        here, book = super().holdings(g), self.book
-        if book is None:
-            return here
-        ahead = sum(map(len, book.ahead.values()))
-        return Holdings(here.held + ahead, here.kept, len(book.history))
-
-    def held_back(self) -> list[Waiting]:
-        """At the sequencer also the frames that overtook their predecessors."""
-        ahead = (w for g in self.views for w in held_ahead(g, self.book)) if self.book else ()
-        return [*super().held_back(), *ahead]
-
-    def waiting_frames(self) -> list[WaitingFrame]:
-        ahead = (f for g in self.views for f in ahead_frames(g, self.book)) if self.book else ()
-        return [*super().waiting_frames(), *ahead]
