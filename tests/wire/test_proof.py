@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.wire.control import Hello
+from ordercast.wire.control import Challenge, Hello, Proof
+from ordercast.wire.opening import pack_opening, split_opening
 from ordercast.wire.proof import content_of, prove
 
 KEY, C, A = b"k" * 16, b"c" * 32, b"a" * 32
@@ -15,6 +16,14 @@ def test_a_proof_is_what_it_was_in_the_first_release_that_had_it():
     assert prove(KEY, "connects", C, A, b"").hex() == (
         "4474aa47d958a593eef7f22e97d8a37a77b77c453f3f329cf1e2c6a6f290dbea"
     )
+
+
+def test_a_challenge_and_a_proof_are_written_as_in_the_first_release_that_had_them():
+    body = "0023" + "91" + "c420"  # size, an array of one, 32 bytes
+    challenge, proof = bytes.fromhex("4f43535402" + body), bytes.fromhex("4f43535403" + body)
+    assert split_opening(challenge + bytes(range(32))) == (Challenge(bytes(range(32))), 42)
+    assert pack_opening(Challenge(C)) == challenge + C
+    assert pack_opening(Proof(A)) == proof + A
 
 
 def test_a_proof_depends_on_the_key_the_side_both_numbers_and_the_content():

@@ -9,7 +9,13 @@ import pytest
 
 from ordercast.transport.contract import Limits
 from ordercast.transport.datagram import HEADER, MAX_AUDIENCE_BYTES
-from ordercast.wire.control import MAX_PROOF_BYTES, MAX_REFUSE_TEXT_BYTES, SESSION_BYTES
+from ordercast.wire.control import (
+    DIGEST_BYTES,
+    MAX_PROOF_BYTES,
+    MAX_REFUSE_TEXT_BYTES,
+    NONCE_BYTES,
+    SESSION_BYTES,
+)
 from ordercast.wire.frame import FIXED_SIZE
 from ordercast.wire.opening import MAX_OPENING
 
@@ -28,7 +34,9 @@ def test_the_page_has_an_example():
 
 def test_the_page_states_the_limits_that_hold():
     assert f"at most {MAX_OPENING:,} |" in PAGE
-    assert f"opaque, at most {MAX_PROOF_BYTES} bytes" in PAGE
+    assert f"| at most {MAX_PROOF_BYTES} bytes: a digest" in PAGE
+    assert f"{NONCE_BYTES} random bytes, new for" in PAGE
+    assert f"| {DIGEST_BYTES} bytes, see below" in PAGE
     assert f"printable, at most {MAX_REFUSE_TEXT_BYTES} bytes" in PAGE
     assert f"The fixed part is {FIXED_SIZE} bytes" in PAGE
     assert f"at most {MAX_AUDIENCE_BYTES} bytes of bits" in PAGE
