@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         PeerError,
         ScopeError,
         SequencerLost,
+        StateUnavailable,
         TraceError,
         UsageError,
     )
@@ -42,13 +43,17 @@ if TYPE_CHECKING:
     from ordercast.runtime.local_cluster import LocalCluster
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
+    from ordercast.runtime.state import State
     from ordercast.runtime.status import query_status
     from ordercast.trace.holds import WaitsFor
+    from ordercast.transport.discovery import Discovery
     from ordercast.transport.settings import IpMulticast, Udp
+    from ordercast.transport.tls import Tls
 
 __all__ = [
     "AlreadyJoined",
     "ConfigError",
+    "Discovery",
     "Excluded",
     "FrameError",
     "Group",
@@ -69,6 +74,9 @@ __all__ = [
     "Receipt",
     "ScopeError",
     "SequencerLost",
+    "State",
+    "StateUnavailable",
+    "Tls",
     "TraceError",
     "Udp",
     "UsageError",
@@ -78,6 +86,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Discovery": "transport.discovery",
     "Group": "runtime.group",
     "HeldBack": "runtime.held",
     "IpMulticast": "transport.settings",
@@ -85,6 +94,8 @@ _HOMES = {
     "Message": "runtime.items",
     "Node": "runtime.node",
     "Receipt": "runtime.receipt",
+    "State": "runtime.state",
+    "Tls": "transport.tls",
     "Udp": "transport.settings",
     "View": "runtime.items",
     "WaitsFor": "trace.holds",

@@ -6,6 +6,9 @@ a pair of nodes   (Hello) ->            <- Welcome
 a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  Leave ->,  Left ->
 to send only      Visit ->              <- Entered | NotEntered,  PreparedToVisit ->,  Leave, Left
 trouble           Lost -> (a member reports another),  Recall ->  <- Evicted
+the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromised | StateRefused,
+                  <- StateBegin, StateChunk ..., StateEnd,   StateAck ->,  StateGivenUp ->,
+                  StateSettled, to everybody
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
 """
@@ -16,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast.core.durability import Durability, in_words
 from ordercast.core.ids import GroupId, Identity, ProcessId
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
@@ -40,7 +44,7 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True):
         return str(Identity(self.name, self.incarnation))
 
 
-class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
+class GroupEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """One group of the cluster. Its number is the channel of its packets."""
 
     gid: GroupId
@@ -48,11 +52,13 @@ class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
     order: str
     protocol: str
     header_version: int  # of that protocol's headers: both sides must read the same
+    durability: Durability = None  # how many must hold what is delivered
 
     @property
     def promise(self) -> str:
         """How a mismatch is told to people."""
-        return f"order {self.order!r} (protocol {self.protocol!r})"
+        how = ", ".join(filter(None, (f"protocol {self.protocol!r}", in_words(self.durability))))
+        return f"order {self.order!r} ({how})"
 
 
 class Apply(Control, frozen=True):
@@ -70,7 +76,7 @@ class Redirect(Control, frozen=True):
 class Refused(Control, frozen=True):
     """You cannot come in as you are."""
 
-    reason: str  # "name", "config", "members", "full", "address"
+    reason: str  # "name", "config", "members", "full", "address", "joining"
     text: str
 
 
@@ -100,13 +106,14 @@ class Welcome(Control, frozen=True):
     """I know you; packets may flow on this connection."""
 
 
-class Enter(Control, frozen=True):
-    """I want to join a group. No protocol: any that gives the order."""
+class Enter(Control, frozen=True, repr_omit_defaults=True):
+    """I want to join a group. No protocol: any that gives the order. No durability: any."""
 
     request: int
     group: str
     order: str
     protocol: str | None
+    durability: Durability = None
 
 
 class Entered(Control, frozen=True):
@@ -202,10 +209,90 @@ class DialbackReply(Control, frozen=True):
     text: str  # why, or whom
 
 
+class StateSought(Control, frozen=True):
+    """I am about to join this group and want its state: note what you take from my view on."""
+
+    group: str
+
+
+class StateOffer(Control, frozen=True):
+    """My place in the group's view, if I can give its state; else -1."""
+
+    group: str
+    place: int
+
+
+class StateWanted(Control, frozen=True):
+    """Give me the state of this group, as it is before the view that lets me in, or later."""
+
+    transfer: int  # how I call it
+    group: str
+    view: int  # my first one; 0: I am not in it yet
+
+
+class StatePromised(Control, frozen=True):
+    """You get it when my program comes to your view."""
+
+    transfer: int
+
+
+class StateRefused(Control, frozen=True):
+    """You do not get it from me."""
+
+    transfer: int
+    reason: str  # one of `ordercast.runtime.state_giving.REFUSALS`
+    text: str
+
+
+class StateBegin(Control, frozen=True):
+    """My state follows."""
+
+    transfer: int
+    view: int  # the last one that is in it
+    size: int  # bytes
+    taken: tuple[tuple[ProcessId, tuple[tuple[int, int], ...]], ...]
+    """Messages since your first view that are in it: by sender, ranges of their numbers."""
+
+
+class StateChunk(Control, frozen=True):
+    """The payload is the next piece."""
+
+    transfer: int
+    offset: int
+
+
+class StateEnd(Control, frozen=True):
+    """That was all of it."""
+
+    transfer: int
+    digest: bytes
+
+
+class StateAck(Control, frozen=True):
+    """I have so many bytes of it."""
+
+    transfer: int
+    received: int
+
+
+class StateGivenUp(Control, frozen=True):
+    """I do not want it from you any more."""
+
+    transfer: int
+
+
+class StateSettled(Control, frozen=True):
+    """I have the state of this group, or will not have it: note nothing for me any more."""
+
+    group: str
+
+
 CONTROLS = (
     Apply, Redirect, Refused, Admitted, NodeUp, NodeDown, Welcome, Enter, Entered, NotEntered,
     Prepared, Leave, Left, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
     Visit, PreparedToVisit, Dialback, DialbackReply,
+    StateSought, StateOffer, StateWanted, StatePromised, StateRefused, StateBegin, StateChunk,
+    StateEnd, StateAck, StateGivenUp, StateSettled,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

@@ -35,7 +35,14 @@ class Interruption:
 class Inbox(Generic[Parcel]):
     """The parcels of one stream. `unwrap` opens one, at the moment of handing over."""
 
-    def __init__(self, name: str, unwrap: Callable[[Parcel], list[Event]], max_batch: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        unwrap: Callable[[Parcel], list[Event]],
+        max_batch: int,
+        begins_batch: Callable[[Parcel], bool] = lambda _: False,
+    ) -> None:
+        """A parcel that `begins_batch` is opened when all before it has been handled."""
         self.name = name  # how errors call the stream
         self.parcels: deque[Parcel | Interruption] = deque()  # delivered, not opened
         self.ready: Iterator[Event] = iter(())  # opened, not taken
@@ -45,12 +52,31 @@ class Inbox(Generic[Parcel]):
         self.ended = False
         self._unwrap = unwrap
         self._max_batch = max_batch
+        self._begins_batch = begins_batch
+        self._errands: list[Callable[[], None]] = []  # for when all that was taken is handled
         self._waiter: asyncio.Future[None] | None = None
 
     def put(self, parcel: Parcel) -> None:
         """One more delivery."""
         self.parcels.append(parcel)
         self._wake()
+
+    def when_all_is_handled(self, errand: Callable[[], None]) -> None:
+        """Call this when the consumer comes for more, and has so handled all that it took."""
+        if self._waiter is not None:
+            errand()
+        else:
+            self._errands.append(errand)
+
+    def has_unread(
+        self, *, opened: Callable[[Event], bool], packed: Callable[[Parcel], bool]
+    ) -> bool:
+        """Is there something of this kind that the consumer has not come for?"""
+        events = list(self.ready)
+        self.ready = iter(events)
+        return any(map(opened, events)) or any(
+            packed(parcel) for parcel in self.parcels if not isinstance(parcel, Interruption)
+        )
 
     def interrupt(self, error: BaseException, passed: Callable[[], None]) -> None:
         """Raise this, once, after all that is here. Of several in a row only the last is raised."""
@@ -119,10 +145,16 @@ class Inbox(Generic[Parcel]):
     async def _next_batch(self) -> list[Event]:
         batch = list(self.ready)
         while not batch:
+            self._do_errands()
             if not self.parcels:
                 await self._wait()
             batch = self._open()
         return batch
+
+    def _do_errands(self) -> None:
+        errands, self._errands = self._errands, []
+        for errand in errands:
+            errand()
 
     def _open(self) -> list[Event]:
         parcels = self.parcels
@@ -131,7 +163,7 @@ class Inbox(Generic[Parcel]):
         batch: list[Event] = []
         while parcels and len(batch) < self._max_batch:
             parcel = parcels[0]
-            if isinstance(parcel, Interruption):
+            if isinstance(parcel, Interruption) or (batch and self._begins_batch(parcel)):
                 break
             parcels.popleft()
             batch += self._unwrap(parcel)

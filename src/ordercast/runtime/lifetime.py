@@ -35,11 +35,13 @@ class Lifetime:
 
     def __init__(self, max_batch: int, ended: Callable[[Site], None]) -> None:
         """`ended` is called once for every Site that ends by itself, with its `error` set."""
-        self.inbox: Inbox[Parcel] = Inbox("the node's stream", open_parcel, max_batch)
+        self.inbox: Inbox[Parcel] = Inbox("the node's stream", open_parcel, max_batch, begins_batch)
         self.ended = ended
         self.re_entries = 0  # how often the node came back
         self.out_since: float | None = None  # seconds since 1970; None: it is in all its groups
         self.out_reason = ""  # ... and why it is not, or could not come back so far
+        self._is_in = asyncio.Event()  # not out, or not to come back any more
+        self._is_in.set()
         self._max_batch = max_batch
         self._own: list[Inbox[Parcel]] = []  # of groups with a stream of their own
 
@@ -58,6 +60,7 @@ class Lifetime:
         if self.out_since is None:
             self.out_since = time.time()
         self.out_reason = str(error)
+        self._is_in.clear()
         if error.in_stream:
             for inbox in self.inboxes():
                 if not inbox.ended:
@@ -67,6 +70,11 @@ class Lifetime:
         """The node is in all its groups again."""
         self.out_since = None
         self.out_reason = ""
+        self._is_in.set()
+
+    async def wait_until_back(self) -> None:
+        """Returns when the node is in all its groups again, or will not come back."""
+        await self._is_in.wait()
 
     @property
     def unread_outages(self) -> int:
@@ -75,6 +83,7 @@ class Lifetime:
 
     def end(self, error: BaseException | None = None) -> None:
         """Nothing more will come: the streams end after the rest, or raise `error`."""
+        self._is_in.set()
         for inbox in self.inboxes():
             inbox.end(error)
 
@@ -94,7 +103,9 @@ class Lifetime:
             raise GroupClosed(
                 f"group {group!r} was left; what it delivered is in the node's stream"
             )
-        own: Inbox[Parcel] = Inbox(f"the stream of group {group!r}", open_parcel, self._max_batch)
+        own: Inbox[Parcel] = Inbox(
+            f"the stream of group {group!r}", open_parcel, self._max_batch, begins_batch
+        )
         self._own = [box for box in self._own if box.parcels or not box.ended]
         self._own.append(own)
         self.inbox.split(
@@ -120,6 +131,12 @@ class Lifetime:
     def is_consumer(self) -> bool:
         """Is the running task one that reads a stream of this node?"""
         return self.read_here() is not None
+
+
+def begins_batch(parcel: Parcel) -> bool:
+    """Must the application have handled all before it?"""
+    member, item, *_ = parcel
+    return not isinstance(item, tuple) and member.begins_batch(item)
 
 
 def open_parcel(parcel: Parcel) -> list[Event]:

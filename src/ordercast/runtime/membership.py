@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,13 @@ from ordercast.runtime.sending import Sending
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
+    from ordercast.runtime.arrived import Arrived
+    from ordercast.runtime.gate import Gate
     from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.site import Site
+    from ordercast.runtime.state import State
+    from ordercast.runtime.state_giving import Giver
+    from ordercast.runtime.state_seeking import Seeking
 
 Parcel = tuple["Membership", Delivery | View, int, int]
 """(whose, what, bytes that it holds in memory, header bytes of the packet that brought it)"""
@@ -27,8 +33,9 @@ class Membership(Sending):
     """One stay in a group, from the join to the leave."""
 
     def __init__(
-        self, site: Site, group: GroupEntry, scope: str | None, outbox: Outbox, first_message: int
-    ) -> None:
+        self, site: Site, group: GroupEntry, scope: str | None, outbox: Outbox,
+        first_message: int, gate: Gate,
+    ) -> None:  # fmt: skip
         super().__init__(site, group, outbox, first_message, site.lifetime.is_consumer)
         self.site = site
         self.scope = scope
@@ -39,6 +46,15 @@ class Membership(Sending):
         self.consumed = 0  # frames taken by the application, not yet told to the stack
         self.pending_frames = 0  # delivered, not taken
         self.pending_bytes = 0  # ... and what they hold
+        self.first_view = 0  # number of the one that let this node in; 0: not in yet
+        self.first_members: tuple[ProcessId, ...] = ()  # ... and its members
+        self.gate = gate  # of its domain
+        self.state: State | None = None  # what it was joined with
+        self.giver: Giver | None = None  # gives it to others
+        self.seeking: Seeking | None = None  # it is on its way here
+        self.before_first_view: Callable[[], None] | None = None  # for when it is taken
+        self.arrived: Arrived | None = None  # what of the stream is in the state
+        self.muted = False  # the join failed: the application sees nothing of it
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
         self._taken = site.taken
@@ -57,7 +73,9 @@ class Membership(Sending):
         size = len(delivery[4])
         self.pending_bytes += size
         overhead = 0 if self._brought is None else self._brought.overhead(delivery)
-        self.seat.inbox.put((self, delivery, size, overhead))
+        if self.seeking is not None:
+            self.seeking.delivered(delivery)
+        self.gate.put((self, delivery, size, overhead))
         if delivery[1] == self.me:
             ordered = self.progress.ordered
             ordered.reach(ordered.value + 1)
@@ -67,6 +85,8 @@ class Membership(Sending):
         names = self.directory.names_of
         before = self._members
         self._members = view.members
+        if not before:
+            self.first_view, self.first_members = view.number, view.members
         self.view = View(
             self.group.name,
             view.number,
@@ -79,8 +99,13 @@ class Membership(Sending):
         )
         if self.recorder is not None:
             self._identities[view.number] = self.directory.identities_of(view.members)
+        if self.giver is not None:
+            joined = tuple(p for p in view.members if p not in before and p != self.me)
+            self.giver.installed(view.number, joined, view.members)
+        if self.seeking is not None:
+            self.seeking.installed(view.number)
         self.seat.member = self  # before the application learns of the view, and sends
-        self.seat.inbox.put((self, self.view, 0, 0))
+        self.gate.put((self, self.view, 0, 0))
         if self.me in view.members:
             if not self.installed.done():
                 self.installed.set_result(None)
@@ -98,14 +123,22 @@ class Membership(Sending):
         super().close(reason)
         if self.visit is not None:
             self.visit.close(reason)
+        if self.giver is not None:
+            self.giver.close()
+        if self.seeking is not None:
+            self.seeking.fail(reason)
+
+    def successor(self) -> Sending:
+        if self.seat.member is self:
+            self.check_open()
+        return self.seat.member
 
     # -- the application's side of deliveries -----------------------------------------------------
 
     def hand_over(self, item: Delivery | View, size: int, overhead: int) -> list[Event]:
         """The application takes this now: open it, record it, give its sender credit."""
         if isinstance(item, View):
-            self._record_view(item)
-            return [item]
+            return self._hand_over_view(item)
         _, sender, _, number, payload = item
         self.pending_frames -= 1
         self.pending_bytes -= size
@@ -119,8 +152,55 @@ class Membership(Sending):
             self.recorder.deliver(
                 self.group.name, identity, first, len(bodies), number or -1, overhead, time_ns()
             )
+        if self.giver is not None and self.giver.notes:
+            self.giver.took(sender, first, len(bodies))
+        if self.muted or (self.arrived and self._passes_by(self.arrived, sender, first, bodies)):
+            return []
         group, name = self.group.name, self.directory.names[sender]
         return [Message(group, name, item) for item in items]
+
+    def _hand_over_view(self, view: View) -> list[Event]:
+        self._record_view(view)
+        set_state, self.before_first_view = self.before_first_view, None
+        if set_state is not None:
+            self.muted = True  # if it fails, the state is not that of the stream
+            set_state()
+            self.muted = False
+        if self.giver is not None:
+            self.giver.came_to(view.number)
+        if self.muted:
+            return []
+        if self.arrived is None:
+            return [view]
+        shown = self.arrived.shown(view, self.directory.names[self.me])
+        self._end_of_passing(self.arrived)
+        return [*shown]
+
+    def _passes_by(
+        self, arrived: Arrived, sender: ProcessId, first: int, bodies: list[bytes]
+    ) -> bool:
+        passed = arrived.passes_by(sender, first, len(bodies))
+        self._end_of_passing(arrived)
+        return passed
+
+    def _end_of_passing(self, arrived: Arrived) -> None:
+        if arrived.is_over:
+            self.arrived = None
+
+    def begins_batch(self, view: View) -> bool:
+        """Must the application have handled all before this view?"""
+        if self.before_first_view is not None:
+            return True
+        return self.giver is not None and self.giver.begins_batch(view.number)
+
+    def record_untaken(self, view: View) -> None:
+        """The node is closed, and nobody came for this view."""
+        self._record_view(view)
+
+    @property
+    def place(self) -> int:
+        """This node's place in the view; -1 if it is in none."""
+        return self._members.index(self.me) if self.me in self._members else -1
 
     def _record_view(self, view: View) -> None:
         if self.recorder is not None:

@@ -8,27 +8,33 @@ import secrets
 import time
 import warnings
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from ordercast.core.ids import check_name
-from ordercast.errors import ConfigError, JoinTimeout, NodeOut, UsageError
+from ordercast.errors import ConfigError, Dissolved, JoinTimeout, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_site
+from ordercast.runtime.exposure import check_exposure
+from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.lifetime import Lifetime
-from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel
+from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel, check_durability
 from ordercast.runtime.receipt import Receipt
 from ordercast.runtime.reentry import Reentry
 from ordercast.runtime.retired import Retired
 from ordercast.runtime.site import Site
+from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
+from ordercast.transport.security import Security
+from ordercast.transport.tcp import show_address
+from ordercast.transport.tls import Tls
 from ordercast.wire.control import SESSION_BYTES, Hello
 
 log = logging.getLogger("ordercast.runtime.node")
@@ -47,10 +53,12 @@ class Node:
 
     Exactly one of these says where the cluster is: `bootstrap=True` (here: this node leads a new
     one), `seeds` (addresses of nodes that run), `members` (a static list of all nodes, name to
-    address; the first leads). `trace` is a directory to record to: what the application sends and
+    address; the first leads), `discover` (a multicast group to ask; beside `bootstrap` or `seeds`,
+    one to be found at). `trace` is a directory to record to: what the application sends and
     gets; with `trace_level="protocol"` also packets, and what is held back and why. `transport` is
-    "tcp", "udp", `Udp(...)` or `IpMulticast(...)`. All other options are the limits of
-    `ordercast.runtime.options.NodeOptions`.
+    "tcp", "udp", `Udp(...)` or `IpMulticast(...)`. `tls` encrypts the connections, `key` keeps out
+    who does not have it; without `tls` a node stays on this machine, unless `insecure=True`. All
+    other options are the limits of `ordercast.runtime.options.NodeOptions`.
     """
 
     def __init__(
@@ -66,6 +74,9 @@ class Node:
         trace: str | Path | None = None,
         trace_level: TraceLevel = "application",
         run: str | None = None,
+        tls: Tls | None = None,
+        key: bytes | str | None = None,
+        insecure: bool = False,
         **options: Any,
     ) -> None:
         self._state = "new"
@@ -78,6 +89,8 @@ class Node:
         self._find_place(bootstrap)
         self._bind = parse_address("bind", bind or self._default_bind())
         self._advertise = self._checked_advertise(advertise)
+        self._security = Security.given(key, tls, insecure)
+        check_exposure(self._security, self._options.transport, self._addresses())
         self._trace = None if trace is None else Path(trace)
         self._trace_level = _checked_level(trace_level, self._trace)
         self._run = None if run is None else check_name("run", run)
@@ -88,11 +101,14 @@ class Node:
 
     def _find_place(self, bootstrap: bool) -> None:
         ways = {"bootstrap": bootstrap, "seeds": self._seeds, "members": self._members}
+        if not (bootstrap or self._seeds):  # with these, it only lets others find this node
+            ways["discover"] = self._options.discover
         given = [f"{way}={value!r}" for way, value in ways.items() if value]
         if len(given) != 1:
             raise ConfigError(
-                f"{' and '.join(given) or 'neither bootstrap, seeds nor members'} given: say with "
-                "exactly one of them where the cluster is (bootstrap=True starts a new one)"
+                f"{' and '.join(given) or 'neither bootstrap, seeds, members nor discover'} given: "
+                "say with exactly one of them where the cluster is (bootstrap=True starts a new "
+                "one)"
             )
         if self._members is not None:
             if self.name not in self._members:
@@ -118,6 +134,16 @@ class Node:
         if parse_address("advertise", advertise)[1] == 0:
             raise ValueError(f"advertise={advertise!r}: nobody can connect to port 0")
         return advertise
+
+    def _addresses(self) -> Iterator[tuple[str, str]]:
+        """Every address that this node was given, and by which option."""
+        yield "bind", show_address(self._bind)
+        if self._advertise:
+            yield "advertise", self._advertise
+        for name, address in (self._members or {}).items():
+            yield f"members[{name!r}]", address
+        for seed in self._seeds:
+            yield "seeds", seed
 
     # -- lifetime ---------------------------------------------------------------------------------
 
@@ -145,13 +171,14 @@ class Node:
         )  # fmt: skip
         return Site(
             hello, self._options, self._trace, self._run, self._lifetime,
-            trace_level=self._trace_level,
+            trace_level=self._trace_level, security=self._security,
         )  # fmt: skip
 
     async def _get_in(self) -> None:
         if self._leads:
             run = f"{self._cluster}-{time.time_ns()}"
             only = None if self._members is None else frozenset(self._members)
+            await check_that_nobody_answers(self._site)
             self._site.lead(self.name, run, only)
         else:
             unreachable = await self._site.follow(self._seeds)
@@ -240,13 +267,27 @@ class Node:
         *,
         protocol: str | None = None,
         scope: str | None = None,
+        state: State | None = None,
+        resilience: int | None = None,
+        uniform: bool = False,
     ) -> Group:
         """Become a member; returns when this node's first view of the group is installed.
 
-        A group is made by its first member. Its order is fixed then: `OrderMismatch` for others.
+        A group is made by its first member. Its order is fixed then, and its resilience:
+        `OrderMismatch` for others that ask for another. With `resilience=k` a message is delivered
+        when more than k members hold it, with `uniform=True` when more than half do; without
+        either, the node's own options count.
+        With `state` it returns when the group's state is set here; `StateUnavailable` if no member
+        gives it.
         """
-        self._check_running()
-        return Group(self, await self._stays.join(group, order, protocol, scope))
+        await self._check_in()
+        durability = check_durability(resilience, uniform)
+        if durability is None:
+            durability = check_durability(self._options.resilience, self._options.uniform)
+        return Group(
+            self,
+            await self._stays.join(group, order, protocol, scope, state, durability=durability),
+        )
 
     async def send_to(self, group: str, body: Any) -> Receipt:
         """Send to a group without being a member: nothing of it is delivered here.
@@ -255,13 +296,17 @@ class Node:
         for room, as `Group.multicast` does. To a group that this node is in, it is that multicast.
         `UsageError` if there is no such group, or if its protocol is for members only.
         """
-        self._check_running()
-        sending = self._stays.visits.open.get(group) or await self._stays.sender(group)
-        return await sending.multicast(body)
+        while True:
+            await self._check_in()
+            try:
+                sending = self._stays.visits.open.get(group) or await self._stays.sender(group)
+                return await sending.multicast(body)
+            except Dissolved:
+                continue
 
     async def stop_sending_to(self, group: str) -> None:
         """Be no guest of the group any more. What was sent before still reaches its members."""
-        self._check_running()
+        await self._check_in()
         await self._stays.visits.stop(group)
 
     def __aiter__(self) -> AsyncIterator[Event]:
@@ -301,6 +346,13 @@ class Node:
     def _check_started(self) -> None:
         if not hasattr(self, "_site") or not self._site.in_cluster:
             raise UsageError(f"node {self.name!r} was not started: use 'async with'")
+
+    async def _check_in(self) -> None:
+        """Raise if the node is not in; wait while it goes over to another side of a partition."""
+        self._check_started()
+        if isinstance(self._site.error, Dissolved):
+            await self._lifetime.wait_until_back()
+        self._check_running()
 
     def _check_running(self) -> None:
         self._check_started()

@@ -6,9 +6,11 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from ordercast.core.durability import Durability, as_durability
 from ordercast.core.protocol import Options
 from ordercast.errors import ConfigError
 from ordercast.transport.contract import Limits
+from ordercast.transport.discovery import Discovery, as_discovery
 from ordercast.transport.settings import Transport, as_transport, label_of
 
 KiB = 1024
@@ -31,7 +33,9 @@ PARTITION_POLICIES: tuple[PartitionPolicy, ...] = ("primary", "merge")
 TraceLevel = Literal["application", "protocol"]
 TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
-NOT_NUMBERS = ("codec", "transport", "detector", "partition", "rejoin")
+NOT_NUMBERS = (
+    "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
+)  # fmt: skip
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
@@ -56,33 +60,39 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_ms: int = 5000  # a request is repeated after this; TCP loses nothing by itself
     gap_ms: int = 100  # what a joiner could not be sent by its author is fetched after this
     silence_ms: int = 20  # a member that owes the others a word speaks after this
-    resilience: int = 1  # crashes that leave no gap in an order over several groups: 0 or 1
+    resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
+    uniform: bool = False  # as many crashes as leave more than half of its group
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
     fetch_batch: int = 256  # frames asked for in one request
+    resend_window: int = 32  # missing frames asked for at a time, where each is asked for by itself
     heartbeat_ms: int = 250  # every node says so often that it lives
     suspect_ms: int = 2000  # a node that was silent for this long is suspected
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
+    max_state: int = 256 * MiB  # the largest state that is given to, or taken by, a joiner
+    state_timeout: float = 5.0  # a member that sends nothing of its state for this is passed over
     codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
     transport: Transport = "tcp"  # "tcp", "udp", Udp(...) or IpMulticast(...)
+    discover: Discovery | None = None  # Discovery(...): finds the cluster by multicast, is found
 
     @classmethod
     def given(cls, options: dict[str, Any]) -> Self:
         """These options, and the defaults that suit the transport."""
         transport = as_transport(options.get("transport", "tcp"))
         defaults = {} if transport == "tcp" else ON_DATAGRAMS
-        return cls(**{**defaults, **options, "transport": transport})
+        discover = as_discovery(options.get("discover"))
+        return cls(**{**defaults, **options, "transport": transport, "discover": discover})
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if name not in NOT_NUMBERS:
                 _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
-                if name != "resilience":
-                    _check_positive(name, getattr(self, name))
+                _check_positive(name, getattr(self, name))
         _check_choice("codec", self.codec, (*CODECS, None))
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
+        check_durability(self.resilience, self.uniform)
         if not isinstance(self.rejoin, bool):
             raise TypeError(f"rejoin is True or False, not {self.rejoin!r}")
         self._check_rules()
@@ -114,7 +124,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def for_stack(self) -> Options:
-        """The part of these that concerns the protocols."""
+        """The part of these that concerns the protocols; a resilience is a matter of each group."""
         return Options(
             ack_every=self.ack_every,
             ack_delay_ms=self.ack_delay_ms,
@@ -122,9 +132,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             retry_ms=self.retry_ms,
             gap_ms=self.gap_ms,
             silence_ms=self.silence_ms,
-            resilience=self.resilience,
             max_held=self.max_held,
             fetch_batch=self.fetch_batch,
+            resend_window=self.resend_window,
             driver_consumes=True,
         )
 
@@ -144,6 +154,16 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             "partition": self.partition,
             "transport": label_of(self.transport),
         }
+
+
+def check_durability(resilience: object, uniform: object) -> Durability:
+    """What the two options ask for together; says what is wrong with them."""
+    if resilience is not None:
+        _check_number("resilience", resilience, "int")
+    if not isinstance(uniform, bool):
+        raise TypeError(f"uniform is True or False, not {uniform!r}")
+    assert resilience is None or isinstance(resilience, int)
+    return as_durability(resilience, uniform=uniform)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:

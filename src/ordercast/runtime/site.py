@@ -37,21 +37,27 @@ from ordercast.runtime.control import (
 from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
+from ordercast.runtime.finding import answerer_of, find_seeds
 from ordercast.runtime.follower import Follower
+from ordercast.runtime.gate import Gate
 from ordercast.runtime.held import SiteNames
 from ordercast.runtime.inbox import Interruption
+from ordercast.runtime.items import View
 from ordercast.runtime.leader import Leader
-from ordercast.runtime.lifetime import Lifetime, open_parcel
+from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.stalls import Stalls
+from ordercast.runtime.states import ABOUT_STATE, States
 from ordercast.runtime.status import status_json
 from ordercast.runtime.visit import Visit
 from ordercast.trace.brought import Brought
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.watch import Observed
+from ordercast.transport.answering import Answerer
+from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import Connection
 from ordercast.transport.udp import DatagramEndpoint
 from ordercast.wire.control import Hello
@@ -80,13 +86,15 @@ class Site:
         lifetime: Lifetime,
         *,
         trace_level: TraceLevel = "application",
+        security: Security = NONE,
     ) -> None:
         self.options = options
         self.lifetime = lifetime  # what it shares with the Sites before and after it
         self.directory = Directory()
         self.peers = Peers(
-            self, hello, options.for_connections(), options.max_nodes, options.join_timeout
-        )
+            self, hello, options.for_connections(), options.max_nodes, options.join_timeout,
+            security,
+        )  # fmt: skip
         if not isinstance(options.transport, str):
             self.peers.datagrams = DatagramEndpoint(
                 options.transport, self, name=hello.name, session=hello.session,
@@ -100,8 +108,10 @@ class Site:
         self.bodies = Bodies(options.codec)
         self.stalls = Stalls()
         self.return_calls = ReturnCalls()
+        self.states = States(self)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
+        self._gates: dict[str, Gate] = {}  # the same for deliveries
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
         self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
         self._trace = trace
@@ -109,6 +119,7 @@ class Site:
         self.group_names: dict[GroupId, str] = {}  # of all groups that this node knows
         self._run = run
         self._admission: Admission | None = None
+        self.answerer: Answerer | None = None  # by which newcomers find this node
         self._turn_is_due = False
         self._flush_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -117,17 +128,28 @@ class Site:
 
     def lead(self, name: str, run: str, only: frozenset[str] | None) -> None:
         """This node is the cluster."""
+        self.answerer = answerer_of(self)
         address = self.peers.hello.advertise
         run = self._run or run
         self._become(NodeEntry(LEADER_PID, name, 1, address), run)
         self.role = Leader(self, run, only)
 
-    async def follow(self, seeds: tuple[str, ...]) -> dict[str, str]:
-        """Ask the seeds to let this node in; the reasons why some node cannot be reached."""
+    async def follow(
+        self, seeds: tuple[str, ...], ask_seconds: float | None = None
+    ) -> dict[str, str]:
+        """Ask the seeds to let this node in; the reasons why some node cannot be reached.
+
+        Without seeds, those that discovery finds are asked. After `ask_seconds` (if not given,
+        `join_timeout`) no seed is asked again.
+        """
         self._admission = Admission(self)
+        self.answerer = answerer_of(self)
         timeout = self.options.join_timeout
         deadline = self._loop.time() + timeout
-        answer = await self._admission.ask(seeds, timeout)
+        if not seeds and self.options.discover is not None:
+            seeds = await find_seeds(self, self.options.discover, timeout)
+            timeout = max(0.5, round(deadline - self._loop.time(), 1))
+        answer = await self._admission.ask(seeds, min(timeout, ask_seconds or timeout))
         assert isinstance(self.role, Follower)
         return await self.role.connect_to(answer.nodes, max(0.5, deadline - self._loop.time()))
 
@@ -176,7 +198,8 @@ class Site:
     def open_membership(self, group: GroupEntry, scope: str | None) -> Membership:
         """Get ready for packets of a group."""
         first_message = self._first_message.get(group.name, 1)
-        member = Membership(self, group, scope, self._open(group), first_message)
+        gate = self._gate(group.protocol)
+        member = Membership(self, group, scope, self._open(group), first_message, gate)
         self.memberships[group.gid] = member
         self.stays_begun = [stay for stay in self.stays_begun if not stay.over]
         self.stays_begun.append(member)
@@ -187,11 +210,19 @@ class Site:
             )
         return member
 
+    def _gate(self, protocol: str) -> Gate:
+        """Of the domain, where the protocol keeps an order across groups; else of one group."""
+        if PROTOCOLS[protocol].declaration.scope == "group":
+            return Gate()
+        return self._gates.setdefault(protocol, Gate())
+
     def _open(self, group: GroupEntry) -> Outbox:
         """Packets of the group can be read; what is sent to it goes into this box."""
         self.group_names[group.gid] = group.name
         if isinstance(self.role, Follower):
-            self.engine.open(group.gid, PROTOCOLS[group.protocol], self.role.leader.pid)
+            self.engine.open(
+                group.gid, PROTOCOLS[group.protocol], self.role.leader.pid, group.durability
+            )
         if group.protocol not in self._outboxes:
             self._outboxes[group.protocol] = Outbox(self.options.frame_bytes, self.wake)
         return self._outboxes[group.protocol]
@@ -340,7 +371,10 @@ class Site:
         elif self._admission is not None:
             self._admission.handle(conn, message)
         elif self.in_cluster and self.error is None:
-            self.role.handle(conn, pid, message)
+            if isinstance(message, ABOUT_STATE):
+                self.states.handle(pid, message, frame[4])
+            else:
+                self.role.handle(conn, pid, message)
 
     def on_lost(self, pid: ProcessId, reason: str) -> None:
         """The connection to a node broke."""
@@ -368,11 +402,16 @@ class Site:
         """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
         self.return_calls.stop()
+        self.states.stop()
+        if self.answerer is not None:
+            self.answerer.close()
         if self.in_cluster:
             self.engine.stop()
             self.role.stop(reason)
         for sending in (*self.memberships.values(), *self.visits.values()):
             sending.close(reason)
+        for member in self.memberships.values():
+            member.gate.open()
         if self.recorder is not None:
             self.recorder.flush()
 
@@ -391,7 +430,8 @@ class Site:
         for inbox in self.lifetime.inboxes():
             for parcel in inbox.parcels:
                 if not isinstance(parcel, Interruption) and parcel[0].site is self:
-                    open_parcel(parcel)
+                    assert isinstance(parcel[1], View), "a message that nobody took"
+                    parcel[0].record_untaken(parcel[1])
 
     def give_up_recorder(self) -> Recorder | None:
         """Nothing is recorded any more; the recorder may be closed in another thread."""

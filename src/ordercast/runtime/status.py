@@ -11,9 +11,12 @@ from ordercast import __version__
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
+from ordercast.runtime.exposure import check_address
 from ordercast.runtime.holdings import holdings_of, unsent
 from ordercast.runtime.leader import Leader
+from ordercast.transport.security import Security
 from ordercast.transport.tcp import Connection, connect
+from ordercast.transport.tls import Tls
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
 
@@ -49,10 +52,13 @@ def stats_of(site: Site) -> dict[str, Any]:
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in site.memberships.values()
         },
+        "state": site.states.stats(),
         "guest_of": {v.group.name: _guest_stats(site, v) for v in site.visits.values()},
     }
     if site.peers.datagrams is not None:
         stats["datagrams"] = site.peers.datagrams.stats()
+    if site.answerer is not None:
+        stats["discovery"] = site.answerer.stats()
     if isinstance(site.role, Leader):
         stats["leads"] = site.role.stats()
     if site.recorder is not None:
@@ -157,13 +163,24 @@ class _Asker:
 
 
 async def query_status(
-    address: str, *, cluster: str = "ordercast", timeout: float = 5.0
+    address: str,
+    *,
+    cluster: str = "ordercast",
+    timeout: float = 5.0,
+    tls: Tls | None = None,
+    key: bytes | str | None = None,
+    insecure: bool = False,
 ) -> dict[str, Any]:
-    """Ask a running node how it is. `OSError` or `PeerError` if it does not answer."""
+    """Ask a running node how it is. `OSError` or `PeerError` if it does not answer.
+
+    A cluster with TLS or a key answers nobody without; `tls`, `key`, `insecure` as for `Node`.
+    """
     host, port = parse_address("address", address)
+    security = Security.given(key, tls, insecure)
+    check_address(security, "address", address)
     asker = _Asker()
     hello = Hello(cluster=cluster, name="status", incarnation=0)
-    conn = await connect(host, port, hello=hello, handler=asker, timeout=timeout)
+    conn = await connect(host, port, hello=hello, handler=asker, timeout=timeout, security=security)
     try:
         conn.send(encode(StatusRequest()))
         async with asyncio.timeout(timeout):

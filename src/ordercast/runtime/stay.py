@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from ordercast.core.durability import Durability
 from ordercast.core.ids import check_name
 from ordercast.errors import (
     AlreadyJoined,
@@ -16,11 +17,13 @@ from ordercast.errors import (
 )
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.control import GroupEntry
+from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.site import Site
+from ordercast.runtime.state import Sides, State, check_state
 from ordercast.runtime.visit import Visit, Visits
 
 
@@ -48,26 +51,42 @@ class Stays:
         order: str | None,
         protocol: str | None,
         scope: str | None,
+        state: State | None = None,
         *,
+        durability: Durability = None,
         seat: Seat | None = None,
+        sides: Sides | None = None,
     ) -> Membership:
-        """Be a member: returns when the first view is installed. `seat`: be one again."""
+        """Be a member: returns when the first view is installed, and the state is here.
+
+        `seat`: be one again. `sides`: ... on the other side of a partition that is over.
+        """
         check_name("group", name)
+        check_state(state)
         asked = wish(order, protocol, scope)
         self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
+        inheriting = None if state is None else Inheriting(self._site, name, state, sides)
         try:
-            entry = await self._enter(name, asked, protocol)
+            entry = await self._enter(name, asked, protocol, durability)
             visit = await self._end_visit(name)
-            return await self._begin(entry, scope, visit, seat)
+            if inheriting is not None:
+                await inheriting.announce()
+            return await self._begin(entry, scope, visit, seat, inheriting)
         finally:
             del self._entering[name]
+            if inheriting is not None:
+                inheriting.close()
 
-    async def _enter(self, name: str, asked: Wish, protocol: str | None) -> GroupEntry:
+    async def _enter(
+        self, name: str, asked: Wish, protocol: str | None, durability: Durability
+    ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
-        entry = await self._site.role.enter(name, asked.order, asked.protocol if named else None)
+        entry = await self._site.role.enter(
+            name, asked.order, asked.protocol if named else None, durability
+        )
         if entry.protocol not in PROTOCOLS:
             raise UsageError(
                 f"group {name!r} uses protocol {entry.protocol!r}, which is not built into "
@@ -98,12 +117,19 @@ class Stays:
         return await self.visits.begun(name)
 
     async def _begin(
-        self, entry: GroupEntry, scope: str | None, visit: Visit | None, seat: Seat | None
+        self,
+        entry: GroupEntry,
+        scope: str | None,
+        visit: Visit | None,
+        seat: Seat | None,
+        inheriting: Inheriting | None,
     ) -> Membership:
         site = self._site
         member = site.open_membership(entry, scope)
         member.visit = visit
         member.seat = seat or member.seat
+        if inheriting is not None:
+            inheriting.attach(member)
         site.role.prepared(entry.gid)
         timeout = site.options.join_timeout
         try:
@@ -116,7 +142,18 @@ class Stays:
         except asyncio.CancelledError:
             self._abandon(member)
             raise
+        if inheriting is not None:
+            await self._inherit(inheriting, member, comes_back=seat is not None)
         return member
+
+    async def _inherit(
+        self, inheriting: Inheriting, member: Membership, *, comes_back: bool
+    ) -> None:
+        try:
+            await inheriting.take(comes_back=comes_back, on_failure=lambda: self._abandon(member))
+        except BaseException:
+            self._abandon(member)
+            raise
 
     def _check_new(self, name: str, seat: Seat | None) -> None:
         joined = {member.group.name for member in self._site.memberships.values()}
@@ -135,7 +172,10 @@ class Stays:
     async def rejoin(self, seat: Seat) -> None:
         """Be a member again, as the incarnation before this one was."""
         before, group = seat.member, seat.member.group
-        member = await self.join(group.name, group.order, group.protocol, before.scope, seat=seat)
+        member = await self.join(
+            group.name, group.order, group.protocol, before.scope, before.state,
+            durability=group.durability, seat=seat,
+        )  # fmt: skip
         if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
             self._begin_to_leave(member)
 
@@ -199,7 +239,10 @@ class Stays:
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
-        if self._site.error is None:
+        if member.giver is not None:  # without its state nobody must see what it delivers
+            member.muted = True
+            member.gate.admit(member)
+        if self._site.error is None and member.closed is None:
             self._begin_to_leave(member)
 
 

@@ -1,0 +1,44 @@
+"""A state that was taken later than at its joiner's view: what of the stream is in it already.
+
+The joiner's stream brings everything since its first view. What the state holds is passed by: it
+counts as delivered, and is recorded as delivered, in its place, because it was, inside the state.
+The program sees the newest view that the state holds, as its first event, and then exactly the
+messages after the state.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.ids import ProcessId
+from ordercast.runtime.items import View
+from ordercast.runtime.taken import Taken
+
+
+class Arrived:
+    """What is still to be passed by."""
+
+    def __init__(self, view: int, taken: Taken) -> None:
+        self._view = view
+        self._taken = taken
+        self._messages = taken.messages  # still to come
+        self._is_shown = False
+
+    @property
+    def is_over(self) -> bool:
+        """The stream has come to the place of the state."""
+        return self._is_shown and not self._messages
+
+    def passes_by(self, sender: ProcessId, first: int, count: int) -> bool:
+        """Are these messages in the state?"""
+        if not self._taken.has(sender, first):
+            return False
+        self._messages -= count
+        return True
+
+    def shown(self, view: View, me: str) -> list[View]:
+        """What the program sees of a view: nothing, or the first one, or what it is."""
+        if view.number < self._view:
+            return []
+        is_first, self._is_shown = not self._is_shown, True
+        return [msgspec.structs.replace(view, joined=(me,), left=()) if is_first else view]

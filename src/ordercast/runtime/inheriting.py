@@ -1,0 +1,82 @@
+"""A join with state, seen from the join: what is done with the state once it is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ordercast.runtime.arrived import Arrived
+from ordercast.runtime.state import Sides, State, bring_together
+from ordercast.runtime.state_giving import Giver
+from ordercast.runtime.state_seeking import Seeking, Snapshot
+
+if TYPE_CHECKING:
+    from ordercast.runtime.membership import Membership
+    from ordercast.runtime.site import Site
+
+
+class Inheriting:
+    """One stay's state, from before its first view until it is set."""
+
+    def __init__(self, site: Site, group: str, state: State, sides: Sides | None) -> None:
+        self._site = site
+        self._state = state
+        self._sides = sides  # that meet: this node had a state on the other one
+        self._seeking = Seeking(site, group)
+
+    async def announce(self) -> None:
+        """Before the view: have the others take note of this joiner."""
+        await self._seeking.announce()
+
+    def attach(self, member: Membership) -> None:
+        """The stay that is about to begin. Nothing of it is handed over before the state."""
+        self._member = member
+        member.state = self._state
+        member.giver = Giver(self._site.states, member, self._state)
+        member.gate.wait(member)
+        self._seeking.attach(member)
+
+    async def take(self, *, comes_back: bool, on_failure: Callable[[], None]) -> None:
+        """After the view: get the state and set it, then let the deliveries pass.
+
+        It is set now, unless the program has still to handle something of an earlier stay: then
+        just before the first view, and `on_failure` is called if that fails.
+        """
+        member = self._member
+        snapshot = await self._seeking.fetch()
+        if snapshot is not None:
+            if comes_back or self._has_unread():
+                member.before_first_view = lambda: self._set_late(snapshot, on_failure)
+            else:
+                self._set(snapshot)
+            if snapshot.view != member.first_view or snapshot.taken.messages:
+                member.arrived = Arrived(snapshot.view, snapshot.taken)
+        assert member.giver is not None
+        member.giver.has_state = True
+        member.seeking = None
+        member.gate.admit(member)
+
+    def close(self) -> None:
+        """The join is over."""
+        self._seeking.close()
+
+    def _has_unread(self) -> bool:
+        """Does the program's stream hold something of an earlier stay?"""
+        group = self._member.group.name
+        return self._member.seat.inbox.has_unread(
+            opened=lambda event: event.group == group,
+            packed=lambda parcel: parcel[0].group.name == group,
+        )
+
+    def _set(self, snapshot: Snapshot) -> None:
+        if self._sides is None:
+            self._state.set(snapshot.state)
+        else:
+            bring_together(self._state, self._sides, snapshot.state)
+
+    def _set_late(self, snapshot: Snapshot, on_failure: Callable[[], None]) -> None:
+        try:
+            self._set(snapshot)
+        except BaseException:
+            on_failure()
+            raise

@@ -1,0 +1,293 @@
+"""How a joiner gets the state: whom it asks, and what it does when one fails.
+
+    announce   before the view: all nodes note what they take from this node's view on. The first
+               member that can give the state promises it, so that it is taken exactly at that view
+    fetch      after the view: the state comes, or the next member of the view is asked for a later
+               one. That says which messages after the view it holds: this node will get them too,
+               and passes them by
+
+A later state is believed only when all it holds has come here too. Until then this node must not
+act on it: what it sends might overtake what it depends on. And if its giver dies, a message that
+nobody else has is dropped with the view: then the next one is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Delivery
+from ordercast.errors import FrameError, PeerError, StateUnavailable
+from ordercast.runtime.control import (
+    Control,
+    StateAck,
+    StateBegin,
+    StateChunk,
+    StateEnd,
+    StateGivenUp,
+    StatePromised,
+    StateRefused,
+    StateSought,
+    StateWanted,
+)
+from ordercast.runtime.state_giving import REFUSALS
+from ordercast.runtime.state_transfer import Incoming
+from ordercast.runtime.taken import Taken
+from ordercast.wire.messages import unpack_messages
+
+if TYPE_CHECKING:
+    from ordercast.runtime.membership import Membership
+    from ordercast.runtime.site import Site
+
+ANSWER_S = 1.0  # seconds without an answer before the view: then it is done without
+ROUND_S = 0.05  # seconds between two rounds over the members
+
+MAY_CHANGE = ("alike", "later")  # refusals after which it pays to ask again
+
+
+class Snapshot(NamedTuple):
+    """A state, and its place."""
+
+    state: bytes
+    view: int  # the last one that is in it, or this node's first one
+    taken: Taken  # messages since this node's first view that are in it
+
+
+class Request:
+    """What came of asking one member."""
+
+    def __init__(self, pid: ProcessId, transfer: int) -> None:
+        self.pid = pid
+        self.transfer = transfer
+        self.promised = False
+        self.refusal: tuple[str, str] | None = None  # (reason, in words)
+        self.begin: StateBegin | None = None
+        self.incoming: Incoming | None = None
+        self.state: bytes | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come of it."""
+        return self.state is not None or self.refusal is not None
+
+
+class Seeking:
+    """One join with state, from before the view until the state is here."""
+
+    def __init__(self, site: Site, group: str) -> None:
+        self.group = group
+        self._site = site
+        self._news = asyncio.Event()  # something of the below changed
+        self._silent: set[ProcessId] = set()  # nodes that were told, and have not answered
+        self._offers: dict[ProcessId, int] = {}  # their places in the view
+        self._request: Request | None = None  # the one under way
+        self._refusals: dict[ProcessId, tuple[str, str]] = {}  # of this round
+        self._member: Membership | None = None
+        self._came = Taken()  # since this node's first view
+        self._view = 0  # the newest one installed here
+        self._moved = 0.0  # when a piece came last
+        self._error: BaseException | None = None  # this node ends
+        site.states.begin(self)
+
+    # -- before the view --------------------------------------------------------------------------
+
+    async def announce(self) -> None:
+        """Have everybody take note, and the first who can promise the state."""
+        peers = self._site.peers
+        self._silent = set(peers.bound)
+        peers.tell_all(StateSought(self.group))
+        await self._until(lambda: not self._silent, ANSWER_S)
+        for _, pid in sorted((place, pid) for pid, place in self._offers.items() if place >= 0):
+            request = self._ask(pid, 0)
+            await self._until(lambda: request.promised or request.is_over, ANSWER_S)  # noqa: B023
+            if request.promised:
+                return
+            self._give_up()
+
+    def attach(self, member: Membership) -> None:
+        """The stay that is about to begin."""
+        self._member = member
+        member.seeking = self
+
+    # -- after the view ---------------------------------------------------------------------------
+
+    async def fetch(self) -> Snapshot | None:
+        """The state; None where this node is the group's first member and begins it."""
+        loop = asyncio.get_running_loop()
+        self._moved = loop.time()
+        while True:
+            for pid in self._candidates():
+                snapshot = await self._from(pid)
+                if snapshot is not None:
+                    return snapshot
+            if self._begins_here():
+                return None
+            reasons = {reason for reason, _ in self._refusals.values()}
+            late = loop.time() > self._moved + self._site.options.join_timeout
+            if late or not reasons.intersection(MAY_CHANGE):
+                raise StateUnavailable(self.group, self._told())
+            await asyncio.sleep(ROUND_S)
+
+    def _others(self) -> tuple[ProcessId, ...]:
+        assert self._member is not None
+        return tuple(pid for pid in self._member.first_members if pid != self._site.me.pid)
+
+    def _candidates(self) -> Iterator[ProcessId]:
+        """The members of the first view: who promised it, then the others in their order."""
+        promised = None if self._request is None else self._request.pid
+        yield from sorted(self._others(), key=lambda pid: pid != promised)
+
+    def _begins_here(self) -> bool:
+        """Did all come with the same view, this node as the first that has a state?"""
+        assert self._member is not None
+        reasons = {pid: self._refusals[pid][0] for pid in self._others()}
+        if not set(reasons.values()) <= {"alike", "newcomer"}:
+            return False
+        with_state = [p for p in self._member.first_members if reasons.get(p) != "newcomer"]
+        return with_state[0] == self._site.me.pid
+
+    def _told(self) -> dict[str, str]:
+        identities = self._site.directory.identities
+        return {identities[pid]: text for pid, (_, text) in self._refusals.items()}
+
+    async def _from(self, pid: ProcessId) -> Snapshot | None:
+        """The state that this member gives; None, and the reason is kept, if it gives none."""
+        assert self._member is not None
+        self._refusals[pid] = ("unreachable", "it is gone")
+        if pid not in self._site.peers.bound:
+            self._request = None
+            return None
+        request = self._request
+        if request is None or request.pid != pid:
+            request = self._ask(pid, self._member.first_view)
+        patience = self._site.options.state_timeout
+        if not await self._until(lambda: request.is_over, patience):
+            request.refusal = ("slow", f"nothing of its state came for {patience:g} s")
+        if request.state is not None:
+            assert request.begin is not None
+            taken = Taken(request.begin.taken)
+            snapshot = Snapshot(request.state, request.begin.view, taken)
+            if await self._until(lambda: self._decided(snapshot), patience) and self._has(snapshot):
+                return snapshot
+            request.refusal = ("lost", "its state holds messages that did not come here")
+        assert request.refusal is not None
+        self._refusals[pid] = request.refusal
+        self._give_up()
+        return None
+
+    def _has(self, snapshot: Snapshot) -> bool:
+        """Has all come here that the state holds?"""
+        return self._view >= snapshot.view and self._came.covers(snapshot.taken)
+
+    def _decided(self, snapshot: Snapshot) -> bool:
+        """... or will it never come: all that belongs to that view has come by the next."""
+        return self._has(snapshot) or self._view > snapshot.view
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def _ask(self, pid: ProcessId, view: int) -> Request:
+        self._request = request = Request(pid, self._site.states.number())
+        self._site.peers.tell(pid, StateWanted(request.transfer, self.group, view))
+        return request
+
+    def _give_up(self) -> None:
+        """The next one is asked; what may still come of this one is not wanted."""
+        request, self._request = self._request, None
+        if request is not None:
+            self._site.peers.tell(request.pid, StateGivenUp(request.transfer))
+
+    async def _until(self, is_so: Callable[[], bool], patience: float) -> bool:
+        """Wait for that. False if there was no news for `patience` seconds."""
+        while not is_so():
+            self._news.clear()
+            try:
+                async with asyncio.timeout(patience):
+                    await self._news.wait()
+            except TimeoutError:
+                return False
+            if self._error is not None:
+                raise self._error
+        return True
+
+    # -- what comes -------------------------------------------------------------------------------
+
+    def offered(self, pid: ProcessId, place: int) -> None:
+        """That node has taken note."""
+        if pid in self._silent:
+            self._silent.discard(pid)
+            self._offers[pid] = place
+            self._news.set()
+
+    def handle(self, pid: ProcessId, message: Control, payload: bytes) -> None:
+        """An answer, or a piece. What was given up before may still come: it is dropped."""
+        request = self._request
+        number = getattr(message, "transfer", None)
+        if request is None or (pid, number) != (request.pid, request.transfer) or request.is_over:
+            return
+        if isinstance(message, StatePromised):
+            request.promised = True
+        elif isinstance(message, StateRefused):
+            if message.reason not in REFUSALS:
+                raise PeerError(f"it refuses a state for no known reason: {message.reason!r}")
+            request.refusal = (message.reason, message.text)
+        elif isinstance(message, StateBegin):
+            self._begin(request, message)
+        elif request.incoming is None:
+            raise PeerError(f"{type(message).__name__} before the beginning of a state")
+        elif isinstance(message, StateChunk):
+            self._take(request, request.incoming, message.offset, payload)
+        elif isinstance(message, StateEnd):
+            request.state = request.incoming.finish(message.digest)
+        self._news.set()
+
+    def _begin(self, request: Request, begin: StateBegin) -> None:
+        limit = self._site.options.max_state
+        if request.incoming is not None or begin.size < 0:
+            raise PeerError(f"a state of {begin.size} bytes begins out of turn")
+        if begin.size > limit:
+            text = f"its state has {begin.size} bytes, the limit here is {limit} (max_state)"
+            request.refusal = ("failed", text)
+        request.begin = begin
+        request.incoming = Incoming(begin.size)
+
+    def _take(self, request: Request, incoming: Incoming, offset: int, piece: bytes) -> None:
+        incoming.take(offset, piece)
+        self._moved = asyncio.get_running_loop().time()
+        self._site.peers.tell(request.pid, StateAck(request.transfer, incoming.received))
+
+    def delivered(self, delivery: Delivery) -> None:
+        """A frame came, and waits behind the state."""
+        try:
+            first, bodies = unpack_messages(delivery[4])
+        except FrameError:
+            return  # its sender is told when it is opened
+        self._came.add(delivery[1], first, len(bodies))
+        self._news.set()
+
+    def installed(self, view: int) -> None:
+        """A view came."""
+        self._view = view
+        self._news.set()
+
+    def lost(self, pid: ProcessId) -> None:
+        """That node is gone."""
+        self._silent.discard(pid)
+        request = self._request
+        if request is not None and request.pid == pid and not request.is_over:
+            request.refusal = ("unreachable", "it is gone")
+        self._news.set()
+
+    def fail(self, error: BaseException) -> None:
+        """This node ends."""
+        self._error = error
+        self._news.set()
+
+    def close(self) -> None:
+        """Nobody need note anything for this node any more."""
+        if self._request is not None and not self._request.is_over:
+            self._give_up()
+        if self._member is not None:
+            self._member.seeking = None
+        self._site.states.settle(self)
