@@ -14,6 +14,7 @@ import pytest
 
 import ordercast as oc
 from certificates import authority, signed
+from datagrams import free_group
 from ordercast.errors import ConfigError, UsageError
 from ordercast.runtime.control import DialbackReply
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE
@@ -156,9 +157,22 @@ async def test_nothing_to_examine_is_a_mistake_of_the_caller() -> None:
 
 
 async def test_a_multicast_group_where_no_node_answers_is_told() -> None:
-    group = "239.192.7.9:17799"
-    diagnosis = await examined(discover=group, bind="127.0.0.1:0", patience=BRIEFLY)
+    diagnosis = await examined(discover=free_group(), bind="127.0.0.1:0", patience=BRIEFLY)
     assert "no node of cluster 'ordercast' answered" in the_one(diagnosis, "not_discovered")
+
+
+async def test_nodes_that_answer_in_a_multicast_group_are_examined() -> None:
+    group = free_group()
+    async with oc.Node("alice", bootstrap=True, discover=Discovery(group)) as alice:
+        diagnosis = await examined(discover=group, bind="127.0.0.1:0")
+    assert not diagnosis.findings and diagnosis.answered == 1
+    assert f"alice at {alice.address}" in {passed.seen for passed in diagnosis.passed}
+
+
+async def test_an_interface_that_is_not_of_this_machine_is_told() -> None:
+    insecure = Security.given(None, None, True)
+    diagnosis = await examined(discover=free_group(), bind="192.0.2.1:0", security=insecure)
+    assert codes(diagnosis) == ["bind_elsewhere", "not_discovered"]
 
 
 # -- TLS and the key ------------------------------------------------------------------------------
@@ -198,6 +212,15 @@ async def test_nodes_with_the_same_authority_and_key_are_healthy() -> None:
         security = Security.given(KEY, signed("carol"))
         diagnosis = await examined(alice.address, security=security, bind="127.0.0.1:0")
     assert not diagnosis.findings and diagnosis.answered == 1
+
+
+async def test_a_real_node_with_a_key_and_tls_is_examined_with_both_and_hidden_without() -> None:
+    async with oc.Node("alice", bootstrap=True, key=KEY, tls=signed("alice")) as alice:
+        security = Security.given(KEY, signed("carol"))
+        assert not (await examined(alice.address, security=security)).findings
+        assert codes(await examined(alice.address)) == ["tls_there"]
+        only_tls = Security.given(None, signed("carol"))
+        assert codes(await examined(alice.address, security=only_tls)) == ["key"]
 
 
 async def test_plain_text_against_a_node_with_tls_is_told() -> None:
@@ -331,6 +354,16 @@ async def test_a_cluster_that_is_full_is_told_with_its_limit() -> None:
     async with oc.Node("alice", bootstrap=True, max_nodes=1) as alice:
         seen = the_one(await examined(alice.address), "full")
     assert seen == "1 nodes are in, and max_nodes=1"
+
+
+async def test_the_limits_of_the_coordinator_count_though_another_node_was_asked() -> None:
+    async with (
+        oc.Node("alice", bootstrap=True, max_nodes=2) as alice,
+        oc.Node("bob", seeds=[alice.address]) as bob,
+    ):
+        diagnosis = await examined(bob.address)
+        assert the_one(diagnosis, "full") == "2 nodes are in, and max_nodes=2"
+        assert diagnosis.findings[0].where == alice.address
 
 
 async def test_a_cluster_that_has_let_in_too_many_is_told_with_its_limit() -> None:
