@@ -281,7 +281,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 
 
 async def test_a_node_whose_start_is_refused_can_be_closed() -> None:
-    node = oc.Node("alice", bootstrap=True, advertise="host:" + "0" * 300 + "80")
+    node = oc.Node("alice", bootstrap=True, advertise="host:" + "0" * 300 + "80", insecure=True)
     with pytest.raises(ValueError, match="at most 255"):
         await node.start()
     await node.aclose()
@@ -306,7 +306,7 @@ def test_listening_everywhere_needs_an_address_for_others() -> None:
         oc.Node("alice", bootstrap=True, bind="0.0.0.0:7700")
     with pytest.raises(ValueError, match="port 0"):
         oc.Node("alice", bootstrap=True, bind="0.0.0.0:7700", advertise="host:0")
-    oc.Node("alice", bootstrap=True, bind="0.0.0.0:7700", advertise="host:7700")
+    oc.Node("alice", bootstrap=True, bind="0.0.0.0:7700", advertise="host:7700", insecure=True)
 
 
 async def test_a_name_in_use_by_a_live_node_is_refused(ordercast_cluster) -> None:

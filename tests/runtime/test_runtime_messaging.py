@@ -259,7 +259,11 @@ async def _free_port() -> int:
 async def test_advertise_is_what_others_are_told() -> None:
     port = await _free_port()
     async with oc.Node(
-        "alice", bootstrap=True, bind=f"0.0.0.0:{port}", advertise=f"localhost:{port}"
+        "alice",
+        bootstrap=True,
+        bind=f"0.0.0.0:{port}",
+        advertise=f"localhost:{port}",
+        insecure=True,
     ) as alice:
         assert alice.address == f"localhost:{port}"
         async with oc.Node("bob", seeds=[alice.address]) as bob:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import typer
 from rich.table import Table
 
+from ordercast.cli.credentials import (
+    INSECURE,
+    KEY,
+    KEY_FILE,
+    TLS_CA,
+    TLS_CERT,
+    TLS_KEY,
+    credentials,
+)
 from ordercast.cli.exits import UNREACHABLE, console, errors_as_exits, escape, fail
+from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.status import query_status
 
 
@@ -17,14 +28,23 @@ def status(
     address: str = typer.Argument(help="HOST:PORT of any node."),
     cluster: str = typer.Option("ordercast", help="The name of the cluster."),
     timeout: float = typer.Option(5.0, help="Seconds to wait for an answer."),
+    key_file: Path | None = KEY_FILE,
+    key: str | None = KEY,
+    tls_cert: Path | None = TLS_CERT,
+    tls_key: Path | None = TLS_KEY,
+    tls_ca: Path | None = TLS_CA,
+    insecure: bool = INSECURE,
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
 ) -> None:
     """Show the members, groups and limits of a running node."""
     with errors_as_exits():
+        security = credentials(key_file, key, tls_cert, tls_key, tls_ca, insecure)
         try:
-            answer = asyncio.run(query_status(address, cluster=cluster, timeout=timeout))
+            answer = asyncio.run(
+                query_status(address, cluster=cluster, timeout=timeout, **security)
+            )
         except OSError as error:
-            reason = error.strerror or type(error).__name__
+            reason = why_unreachable(error)
             text = f"no node answers at {address} ({reason}); is it running, at this address?"
             raise fail(text, UNREACHABLE) from error
     if as_json:
