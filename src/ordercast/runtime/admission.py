@@ -48,6 +48,8 @@ class Admission:
             if isinstance(answer, Redirect):
                 raise PeerError(f"{seed} sent us to {leader}, which does not lead")
         if isinstance(answer, Refused):
+            if answer.reason == "joining":
+                raise PeerError(answer.text)  # it may be in soon, as may another seed
             raise (ConfigError if answer.reason == "config" else UsageError)(answer.text)
         if not isinstance(answer, Admitted):
             raise PeerError(f"{seed} answered with {type(answer).__name__}")
@@ -73,6 +75,10 @@ class Admission:
 
     def handle(self, conn: Connection, message: Control) -> None:
         """An answer of a seed. Being let in takes effect at once: packets may follow."""
+        if isinstance(message, Apply):
+            conn.send(encode(Refused("joining", "it is not in the cluster itself")))
+            conn.close("refused")
+            return
         answer = self._answers.get(conn)
         if answer is None or answer.done():
             raise PeerError(f"{type(message).__name__} came unasked")

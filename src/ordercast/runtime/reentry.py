@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable
 from errno import EADDRINUSE
 from itertools import count, islice
 
-from ordercast.errors import AlreadyJoined, JoinTimeout, NodeEnded, OrdercastError, PeerError
+from ordercast.errors import (
+    AlreadyJoined,
+    JoinTimeout,
+    NodeEnded,
+    OrdercastError,
+    PeerError,
+    StateUnavailable,
+)
 from ordercast.runtime.addresses import Address
 from ordercast.runtime.closing import FAREWELL, drop_site
 from ordercast.runtime.reasons import why_unreachable
@@ -26,8 +33,10 @@ log = logging.getLogger("ordercast.runtime.reentry")
 FIRST_PAUSE = 0.1  # seconds between two rounds; each is twice as long as the one before ...
 LONGEST_PAUSE = 1.0  # ... up to this
 REACH = 1.0  # seconds that an address gets to answer
+ANSWER = 3.0  # seconds that the one that answered gets to let this node in
 ASKED_AT_ONCE = 8  # addresses in one round; the next round asks the next ones
 FAITHFUL_ROUNDS = 3  # so often the old port is asked for, if the system chose it
+MAY_PASS = (JoinTimeout, StateUnavailable, AlreadyJoined)  # the last: a try that is being undone
 MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the application reads on
 
 
@@ -93,8 +102,8 @@ class Reentry:
         site = self._new_site()
         try:
             await self._listen(site, number)
-            answering = await self._answering(site, number)
-            unreachable = await site.follow((answering,))
+            seeds = await self._answering(site, number)
+            unreachable = await site.follow(seeds, ask_seconds=ANSWER)
             if site.error is not None:
                 raise site.error
             if unreachable:
@@ -119,8 +128,8 @@ class Reentry:
                 raise
             await site.peers.listen((self._bind[0], 0))
 
-    async def _answering(self, site: Site, number: int) -> str:
-        """The first to answer of this round's addresses."""
+    async def _answering(self, site: Site, number: int) -> tuple[str, ...]:
+        """The first to answer of this round's addresses; none, if discovery is to find others."""
         first = number * ASKED_AT_ONCE % max(1, len(self._addresses))
         turned = self._addresses[first:] + self._addresses[:first]
         dials = {
@@ -132,11 +141,13 @@ class Reentry:
             for dial in asyncio.as_completed(dials):
                 address, reason = await dial
                 if reason is None:
-                    return address
+                    return (address,)
                 reasons[address] = reason
         finally:
             for task in dials:
                 task.cancel()
+        if site.options.discover is not None:
+            return ()
         raise JoinTimeout(reasons, REACH)
 
     async def _answers(self, site: Site, address: str) -> tuple[str, str | None]:
@@ -146,7 +157,8 @@ class Reentry:
         except (OSError, PeerError) as reason:
             return address, why_unreachable(reason)
         conn.close("it answers")
-        return address, None
+        is_in = conn.hello is not None and conn.hello.incarnation
+        return address, None if is_in else "it is not in the cluster itself"
 
     # -- into the groups --------------------------------------------------------------------------
 
@@ -166,7 +178,7 @@ class Reentry:
         while (seat := self._absent.seats.get(name)) is not None:
             try:
                 return await stays.rejoin(seat)
-            except (JoinTimeout, AlreadyJoined) as reason:  # of a try that is being given up
+            except MAY_PASS as reason:
                 self._lifetime.out_reason = f"it cannot join {name!r} again yet: {reason}"
             except NodeEnded:
                 raise

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from ordercast.errors import GroupClosed, MessageTooLarge
+from ordercast.errors import Dissolved, GroupClosed, MessageTooLarge
 from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.options import MESSAGE_COST
 from ordercast.runtime.outbox import Outbox
@@ -46,6 +47,7 @@ class Sending:
         self.gone: asyncio.Future[None] = loop.create_future()  # ... and out again
         self._max_message = site.options.max_message
         self._bodies = site.bodies
+        self._lifetime = site.lifetime
         self._read_here = site.lifetime.read_here
         self._multicast = site.engine.multicast
 
@@ -60,8 +62,8 @@ class Sending:
             await self._let_frames_leave()
         if self.closed is None and cost <= window.free and not window.waiters:
             window.free -= cost
-        else:
-            await self._take_room(cost)
+        elif (stay := await self._take_room(cost)) is not self:
+            return await stay.multicast(body)
         return outbox.add(self, raw, cost)
 
     async def multicast_many(self, bodies: Iterable[Any]) -> Receipt:
@@ -72,24 +74,28 @@ class Sending:
         largest = max(map(len, raws))
         if largest > self._max_message:
             raise MessageTooLarge(largest, self._max_message)
+        return await self._send_all(raws)
+
+    async def _send_all(self, raws: list[bytes]) -> Receipt:
         inbox = self._read_here()
         if inbox is not None:
             return await self._reply_with_many(raws, inbox)
         window, outbox = self.window, self.outbox
-        for raw in raws:
+        for place, raw in enumerate(raws):
             cost = len(raw) + MESSAGE_COST
             if outbox.filled:
                 await self._let_frames_leave()
             if self.closed is None and cost <= window.free and not window.waiters:
                 window.free -= cost
-            else:
-                await self._take_room(cost)
+            elif (stay := await self._take_room(cost)) is not self:
+                return await stay._send_all(raws[place:])
             receipt = outbox.add(self, raw, cost)
         return receipt
 
     async def _reply_with_many(self, raws: list[bytes], inbox: Inbox[Parcel]) -> Receipt:
         """All of them or none: room for all is taken before the first is sent."""
-        self.check_open()
+        if (stay := await self._open_stay()) is not self:
+            return await stay._send_all(raws)
         outbox = self.outbox
         unspent = sum(map(len, raws)) + MESSAGE_COST * len(raws)
         # A frame is more than half full, or its neighbour would not have fitted into it.
@@ -108,14 +114,31 @@ class Sending:
                 self.window.give_back(unspent)
         return receipt
 
-    async def _take_room(self, cost: int) -> None:
+    async def _take_room(self, cost: int) -> Sending:
+        """Room here, when there is some; or the stay after this one, if this one is dissolved."""
+        stay = await self._open_stay()
+        if stay is self:
+            inbox = self._read_here()
+            if inbox is not None:
+                self.window.overdraw(cost, 1, 1, inbox)
+            else:
+                with suppress(Dissolved):
+                    await self.window.wait_for(cost)
+                stay = await self._open_stay()
+        return stay
+
+    async def _open_stay(self) -> Sending:
+        """This stay if it is open; the one after it if it is dissolved; else raise."""
+        if isinstance(self.closed, Dissolved):
+            await self._lifetime.wait_until_back()
+            return self.successor()
         self.check_open()
-        inbox = self._read_here()
-        if inbox is not None:
-            self.window.overdraw(cost, 1, 1, inbox)
-        else:
-            await self.window.wait_for(cost)
-            self.check_open()
+        return self
+
+    def successor(self) -> Sending:
+        """The stay of the next incarnation. Here there is none: raise."""
+        self.check_open()
+        return self
 
     async def _let_frames_leave(self) -> None:
         # A loop of multicasts that always finds room would never let the event loop write.

@@ -73,7 +73,9 @@ class Stays:
             visit = await self._end_visit(name)
             if inheriting is not None:
                 await inheriting.announce()
-            return await self._begin(entry, scope, visit, seat, inheriting)
+            member = await self._begin(entry, scope, visit, seat, inheriting)
+            member.check_open()  # out in the turn in which it was let in: see `absent`
+            return member
         finally:
             del self._entering[name]
             if inheriting is not None:
@@ -187,9 +189,12 @@ class Stays:
 
     def absent(self) -> Absent:
         """Where this node was when its Site ended, or was on its way to, and had not left."""
-        members = self._site.memberships.values()
-        stayed = [m for m in members if m.view is not None and m not in self._leaving]
-        seats = {member.group.name: member.seat for member in stayed}
+        members = {member.group.name: member for member in self._site.memberships.values()}
+        seats = {
+            name: member.seat
+            for name, member in members.items()
+            if member not in self._leaving and name not in self._entering  # that join will raise
+        }
         visits = dict.fromkeys((*self.visits.open, *self._absent.visits))
         self._absent = Absent(seats | self._absent.seats, tuple(visits))
         return self._absent
