@@ -89,8 +89,10 @@ from ordercast.membership.standing import (
 
 SEEK_EVERY = 4  # ticks between two words to nodes that were lost
 GATHER_TICKS = 4  # so long the coordinator waits for the rest of a side that comes back
+PATIENCE = 3  # timeouts that an attempt may take; a node that is silent is suspected before
 HEARD_LATELY = 2  # ticks
 HOST_TICKS = 40  # so long a side that was offered company stays
+VIEWS_PER_TERM = 1 << 16  # of one group under one coordinator, before numbers could meet
 MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `next_number`
 
 
@@ -131,6 +133,7 @@ class Cluster(PlainState, ABC):
         self.acks: set[ProcessId] = set()  # who has the view announced last
         self.complaints: dict[tuple[ProcessId, ProcessId], int] = {}  # who does not hear whom
         self.host_until = 0  # tick until which this side does not go over to another
+        self.first_number = 0  # views of groups that are made here have higher numbers
         self.top_group: GroupId = 0  # no group has a higher number, as far as is known here
 
     # -- what a subclass knows of groups ----------------------------------------------------------
@@ -254,7 +257,7 @@ class Cluster(PlainState, ABC):
         self.detector.tick()
         if self.ending is not None:
             self.ending.age += 1
-            if self.ending.age > self.cluster_options.timeout_ticks:
+            if self.ending.age > PATIENCE * self.cluster_options.timeout_ticks:
                 self.ending = None  # something was lost on the way; again, with another number
         self.stopped_for = self.stopped_for + 1 if self.stopped else 0
         self._pursue()
@@ -485,7 +488,7 @@ class Cluster(PlainState, ABC):
             return
         for p in suspected:
             self._tell((acting,), Suspect(p))
-        if self.stopped_for > self.cluster_options.timeout_ticks:
+        if self.stopped_for > PATIENCE * self.cluster_options.timeout_ticks:
             self._tell((acting,), Stuck())
 
     def _try(self, nodes: tuple[ProcessId, ...]) -> None:
@@ -724,6 +727,9 @@ class Cluster(PlainState, ABC):
         if was_blocked is not None:
             self.effects.news.append(Resumed())
         before = self.pids
+        if before[:1] != (self.me,) == prepare.view.pids[:1]:
+            # A group may have been known only to those who are gone.
+            self.first_number = prepare.view.number * VIEWS_PER_TERM
         self._put_in_force(prepare.view)
         self.ballots = [self._ballot()]
         self.begin_groups(prepare.groups, union, prepare.view.coordinator)

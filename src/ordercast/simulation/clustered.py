@@ -15,12 +15,11 @@ import msgspec
 
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.output import Output
+from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.membership.standing import (
     Ask,
-    Blocked,
     Broken,
     ClusterOptions,
     Dissolved,
@@ -35,7 +34,7 @@ from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.engine import EndReason, Limits, Simulation
 from ordercast.simulation.faults import Fault
-from ordercast.simulation.log import Declared, Ended, Left
+from ordercast.simulation.log import Declared, Ended, Left, Row
 from ordercast.simulation.network import Medium, NetworkModel
 from ordercast.simulation.outcome import Outcome
 from ordercast.simulation.run import no_collection, statistics_of
@@ -126,6 +125,7 @@ class ClusterSimulation(Simulation):
         self.in_view: set[ProcessId] = set()  # processes that have been let in
         self.former: dict[Host, dict[GroupId, tuple[str, ...]]] = {}
         self.node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]] = []
+        self.own: dict[tuple[ProcessId, GroupId], int] = {}  # own messages delivered
         self.shared_out = Output()
 
     def host_of(self, p: ProcessId) -> Host:
@@ -196,11 +196,7 @@ class ClusterSimulation(Simulation):
         machine = self.alive[p]
         if machine is None:
             return
-        seat = self._seat(p, g)
-        if seat.opened:
-            self.machines[p].close(g)
-            self.timers.cancel(p, g)
-        seat.opened = True
+        self._seat(p, g).opened = True
         machine.open_group(self.entries[g])  # type: ignore[attr-defined]
         self.hand(p, (Ask(self.entries[g], "member", former),))  # type: ignore[arg-type]
 
@@ -209,8 +205,9 @@ class ClusterSimulation(Simulation):
         if self.alive[p] is None:
             return
         host = self.host_of(p)
+        in_groups = any(seat.in_view for seat in self.seats[p].values())
         gone = host in self.going
-        self._stop(p, "end" if gone else "crash")
+        self._stop(p, "end" if gone and not in_groups else "crash")
         if not gone:
             self._later(REBOOT_MS, partial(self.boot, host))
 
@@ -232,12 +229,29 @@ class ClusterSimulation(Simulation):
         self.record((p, self.now, Ended(kind)))
         self.current[self.host_of(p)] = None
 
+    def rows_of(self, p: ProcessId, deliveries: list[Delivery | View]) -> list[Row]:
+        """A view without p is its leave, as a live node records it."""
+        rows: list[Row] = []
+        for item in deliveries:
+            if isinstance(item, View):
+                rows.append(item if p in item.members else Left(item.group))
+            else:
+                rows.append(item)
+                if item[1] == p:
+                    self.own[p, item[0]] = self.own.get((p, item[0]), 0) + 1
+        return rows
+
+    def _note_groups(self, p: ProcessId) -> None:
+        super()._note_groups(p)
+        wishes = self.wishes[self.host_of(p)]
+        self.groups_in[p] = tuple(g for g in self.groups_in[p] if g in wishes)
+
     # -- what scripts do --------------------------------------------------------------------------
 
     def say(self, host: Host, groups: Iterable[GroupId]) -> None:
         p = self.current.get(host)
         if p is not None:
-            super().say(p, groups)
+            super().say(p, [g for g in groups if g in self.wishes[host]])
 
     def crash(self, host: Host, lose: float = 0.0) -> None:
         p = self.current.get(host)
@@ -261,15 +275,29 @@ class ClusterSimulation(Simulation):
         """Hosts join and leave groups by asking their node."""
         g = change.group
         for host in change.joined:
-            self.wishes[host].add(g)
             p = self.current.get(host)
+            if g in self.wishes[host]:
+                continue
+            self.wishes[host].add(g)
             if p in self.in_view and p is not None and host not in self.going:
                 self._ask(p, g)
         for host in change.left:
             self.wishes[host].discard(g)
             p = self.current.get(host)
             if p is not None:
-                self.hand(p, (Quit(g),))  # type: ignore[arg-type]
+                self._note_groups(p)
+                self._quit_when_drained(p, g)
+
+    def _quit_when_drained(self, p: ProcessId, g: GroupId) -> None:
+        """A node leaves a group when all that it sent has its place."""
+        if self.alive[p] is None or g in self.wishes[self.host_of(p)]:
+            return
+        seat = self._seat(p, g)
+        if seat.in_view and (seat.waiting or seat.sent > self.own.get((p, g), 0)):
+            self._later(3, partial(self._quit_when_drained, p, g))
+        else:
+            seat.waiting.clear()
+            self.hand(p, (Quit(g),))  # type: ignore[arg-type]
 
     def depart(self, host: Host) -> None:
         """Leave all groups, then the cluster."""
@@ -277,9 +305,10 @@ class ClusterSimulation(Simulation):
         p = self.current.get(host)
         if p is None:
             return
-        for g in sorted(self.wishes[host]):
-            self.hand(p, (Quit(g),))  # type: ignore[arg-type]
-        self.wishes[host] = set()
+        left, self.wishes[host] = self.wishes[host], set()
+        self._note_groups(p)
+        for g in sorted(left):
+            self._quit_when_drained(p, g)
         self._go_when_out(p)
 
     def _go_when_out(self, p: ProcessId) -> None:
@@ -301,9 +330,6 @@ class ClusterSimulation(Simulation):
 
     # -- the end ----------------------------------------------------------------------------------
 
-    def _installed(self, p: ProcessId, view: View) -> None:
-        super()._installed(p, view)
-
     def standing(self) -> dict[Host, str]:
         """How each host's node stands: in, blocked, out."""
         found: dict[Host, str] = {}
@@ -317,6 +343,21 @@ class ClusterSimulation(Simulation):
                 found[host] = "blocked"
             else:
                 found[host] = "stopped" if machine.stopped else "in"
+        return found
+
+    def died_out(self) -> bool:
+        """Nobody is left whom a newcomer could ask."""
+        return "in" not in self.standing().values() and "blocked" not in self.standing().values()
+
+    def cut_off(self) -> set[Host]:
+        """Hosts that are rightly blocked: of some view that may be in force too few are left."""
+        here = {p for p in self.current.values() if p is not None}
+        found = set()
+        for host, p in self.current.items():
+            machine: Any = None if p is None else self.alive[p]
+            if machine is not None and machine.blocked is not None:
+                if not all(ballot.won_by(here) for ballot in machine.ballots):
+                    found.add(host)
         return found
 
     def finish(self) -> None:
@@ -343,6 +384,17 @@ class PartitionHosts(msgspec.Struct, frozen=True):
     def apply(self, simulation: ClusterSimulation) -> None:
         """Cut the network."""
         simulation.partition_hosts(self.sides)
+
+
+class Calm(msgspec.Struct, frozen=True):
+    """From now on the network loses nothing."""
+
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Mend it."""
+        simulation.medium.heal()
+        simulation.medium.calm()
 
 
 def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:

@@ -30,7 +30,7 @@ from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
 from ordercast.simulation.agenda import Agenda, Alarm, Arrival
-from ordercast.simulation.log import NAMES, Ended, Sent, TraceLog
+from ordercast.simulation.log import NAMES, Ended, Row, Sent, TraceLog
 from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
 from ordercast.simulation.seats import Roster, Seat
@@ -342,7 +342,7 @@ class Simulation:
         if self.scales:
             self.record((p, now, *self.scales[p].weighed(deliveries)))
         else:
-            self.record((p, now, *deliveries))
+            self.record((p, now, *self.rows_of(p, deliveries)))
         application = self.applications[p]
         for delivery in deliveries:
             if type(delivery) is tuple:
@@ -352,6 +352,10 @@ class Simulation:
                 self._installed(p, delivery)
         if self.consume_ticks is not None:
             self._take_later(p, deliveries, now + self.consume_ticks)
+
+    def rows_of(self, p: ProcessId, deliveries: list[Delivery | View]) -> Sequence[Row]:
+        """What the log says of this."""
+        return deliveries
 
     def _let_answer(self, p: ProcessId, application: Application, delivery: Delivery) -> None:
         group, sender, _, _, payload = delivery

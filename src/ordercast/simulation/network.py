@@ -105,6 +105,12 @@ class Medium:
         """Everybody reaches everybody again. What was cut off stays lost."""
         self.side = None
 
+    def calm(self) -> None:
+        """From now on no packet is lost or doubled."""
+        self.model = msgspec.structs.replace(self.model, loss=0.0, duplicate=0.0)
+        self.fates, self.next_fate = [], 0
+        self.orderly = not self.model.fifo
+
     def forget_sender(self, p: ProcessId, probability: float) -> None:
         """Lose each packet of p that is under way with this probability.
 

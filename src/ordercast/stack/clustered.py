@@ -58,6 +58,8 @@ class ClusteredStack(Stack, Cluster):
         self.pages = pages
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
         self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
+        self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
+        self.gone: set[ProcessId] = set()  # nodes that were excluded; their numbers are not reused
         self.said: list[Multicast] = []  # by the application, while the view ends
         carried_by = network if cluster_network is None else cluster_network
         self.links_cluster = STRENGTH[carried_by] < STRENGTH["N2"]
@@ -71,6 +73,11 @@ class ClusteredStack(Stack, Cluster):
 
     def open_group(self, entry: GroupEntry) -> None:
         """Take part in a group, as a member, as a guest, or to lead it."""
+        if entry.gid in self.protocols:
+            view = self.view(entry.gid)
+            if view is None or self.me in view.peers:
+                return  # it is led here, or asked for already
+            self.close(entry.gid)  # a former stay
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None
         self.open(entry.gid, self.page(entry.protocol), coordinator)
@@ -81,6 +88,9 @@ class ClusteredStack(Stack, Cluster):
         self.has_links = self.has_links or self.links_cluster
 
     def close(self, g: GroupId) -> None:
+        view = self.view(g)
+        if view is not None:
+            self.floors[g] = max(view.number, self.floors.get(g, 0))
         super().close(g)
         self.entries.pop(g, None)
         self.fast.discard(g)
@@ -104,6 +114,8 @@ class ClusteredStack(Stack, Cluster):
             super()._handle(event)
 
     def _receive(self, packet: Receive) -> None:
+        if packet.src in self.gone and type(packet.header) not in UNLINKED:
+            return  # it may not know yet that it is out
         if type(packet.header) in (Linked, LinkAck):
             super()._receive(packet)
         elif packet.group == CLUSTER_GROUP:
@@ -153,8 +165,8 @@ class ClusteredStack(Stack, Cluster):
                     view.guests,
                     g in protocol.member_of,
                     protocol.report_mark(g) if takes_part else 0,
-                    protocol.progress(g),
-                    protocol.last_frames(g),
+                    protocol.numbers_delivered(g),
+                    protocol.frames_delivered(g),
                     ready.get(g, 0),
                 )
             )
@@ -165,6 +177,7 @@ class ClusteredStack(Stack, Cluster):
     def begin_groups(
         self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
     ) -> None:
+        self._close_deserted({new.entry.gid for new in views})
         for new in views:
             if new.entry.gid not in self.protocols:
                 self.open_group(new.entry)
@@ -199,12 +212,23 @@ class ClusteredStack(Stack, Cluster):
         for multicast in said:
             self._handle(multicast)
 
+    def _close_deserted(self, going_on: set[GroupId]) -> None:
+        """Groups that were only led here, and of which nobody is left."""
+        for g in [g for g in self.protocols if g not in going_on]:
+            view = self.view(g)
+            if view is not None and self.me not in view.senders:
+                entry = self.entries[g]
+                self.close(g)
+                if g in self.wants:
+                    self.open_group(entry)
+
     def _put_in_force(self, view: NodeView) -> None:
         super()._put_in_force(view)
         for protocol in self.protocols.values():
             protocol.admitted_by = view.coordinator
 
     def forget_node(self, pid: ProcessId) -> None:
+        self.gone.add(pid)
         self.gone_for_good(pid)
 
     # -- a group changes alone --------------------------------------------------------------------
@@ -225,7 +249,8 @@ class ClusteredStack(Stack, Cluster):
         view = self.view(gid)
         if view is None:
             assert self.node_view is not None
-            view = View(gid, 0, (), self.me, self.node_view.number * ERAS_PER_VIEW + 1)
+            era = self.node_view.number * ERAS_PER_VIEW + 1
+            view = View(gid, self.floors.get(gid, self.first_number), (), self.me, era)
             self._handle(view)
         joined = tuple(p for p in joined if p not in view.members)
         guests = tuple(p for p in guests if p not in view.senders)

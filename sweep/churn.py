@@ -1,0 +1,99 @@
+"""Arenas of whole clusters: nodes come, go, crash, are cut off and come back, at random."""
+
+from __future__ import annotations
+
+from random import Random
+
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.standing import ClusterOptions, Policy
+from ordercast.simulation.clustered import Boot, Calm, ClusterConfig, Depart, PartitionHosts
+from ordercast.simulation.config import GroupConfig
+from ordercast.simulation.delays import Uniform
+from ordercast.simulation.faults import Crash, Fault, Heal, Join, Leave
+from ordercast.simulation.network import NetworkModel
+from ordercast.simulation.workload import Workload
+
+NETWORKS = (
+    NetworkModel(fifo=True),  # connections: a crash breaks them
+    NetworkModel(),
+    NetworkModel(loss=0.05, duplicate=0.05),
+    NetworkModel(loss=0.15, delay=Uniform(300, 4000)),
+)
+
+FORMED_MS = 150  # by then the first nodes are together
+CHURN_MS = 900  # so long things happen
+SETTLE_MS = 2500  # after the last of them everything must have come to rest
+
+
+def churn(
+    protocol: type[OrderingProtocol], seed: int, partition: Policy = "primary"
+) -> ClusterConfig:
+    """Everything at once."""
+    rng = Random(f"churn {protocol.declaration.name} {seed}")
+    hosts = rng.randint(3, 6)
+    groups = _groups(rng, hosts)
+    late = tuple(h for h in range(1, hosts) if rng.random() < 0.15)
+    faults = _faults(rng, hosts, len(groups), late)
+    last = max((fault.at_ms for fault in faults), default=FORMED_MS)
+    return ClusterConfig(
+        protocol=protocol,
+        hosts=hosts,
+        groups=groups,
+        late=late,
+        messages=rng.randint(10, 26),
+        workload=Workload(
+            every_us=rng.choice((5_000.0, 20_000.0, 40_000.0)),
+            start_ms=FORMED_MS,
+            reply=rng.choice((0.0, 0.7)),
+            depth=3,
+        ),
+        network=rng.choice(NETWORKS),
+        faults=(*faults, Calm(at_ms=last)),
+        seed=seed,
+        options=Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2),
+        cluster=ClusterOptions(
+            heartbeat_ms=20,
+            suspect_ms=rng.choice((160, 200)),
+            detector=rng.choice(("heartbeat", "accrual")),
+            partition=partition,
+        ),
+        until_ms=last + SETTLE_MS,
+    )
+
+
+def _groups(rng: Random, hosts: int) -> tuple[GroupConfig, ...]:
+    everybody = tuple(range(hosts))
+    groups = [everybody if rng.random() < 0.5 else tuple(rng.sample(everybody, max(2, hosts - 1)))]
+    for _ in range(rng.randint(0, 2)):
+        groups.append(tuple(sorted(rng.sample(everybody, rng.randint(2, hosts)))))
+    return tuple(GroupConfig(members=members) for members in groups)
+
+
+def _faults(
+    rng: Random, hosts: int, groups: int, late: tuple[int, ...]
+) -> tuple[Fault, ...]:
+    faults: list[Fault] = [Boot(h, at_ms=_when(rng)) for h in late]
+    for _ in range(rng.randint(0, 2)):
+        host = rng.randrange(hosts)
+        at_ms = _when(rng)
+        faults.append(Crash(host, at_ms=at_ms, lose=rng.choice((0.0, 0.5))))
+        if rng.random() < 0.7:
+            faults.append(Boot(host, at_ms=at_ms + rng.uniform(5, 400)))
+    if rng.random() < 0.5:
+        at_ms = _when(rng)
+        cut = rng.sample(range(hosts), rng.randint(1, hosts - 1))
+        faults.append(PartitionHosts((tuple(cut),), at_ms=at_ms))
+        faults.append(Heal(at_ms=at_ms + rng.choice((30, 100, 300, 600)) * rng.uniform(0.5, 1.5)))
+    for _ in range(rng.randint(0, 2)):
+        host, group = rng.randrange(hosts), rng.randint(1, groups)
+        kind = rng.choice((Join, Leave))
+        faults.append(kind(host, group, at_ms=_when(rng)))
+        if kind is Leave and rng.random() < 0.5:
+            faults.append(Join(host, group, at_ms=faults[-1].at_ms + rng.uniform(1, 200)))
+    if rng.random() < 0.15:
+        faults.append(Depart(rng.randrange(hosts), at_ms=_when(rng)))
+    return tuple(faults)
+
+
+def _when(rng: Random) -> float:
+    return rng.uniform(FORMED_MS * 0.7, FORMED_MS + CHURN_MS)
