@@ -37,7 +37,7 @@ NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
 )  # fmt: skip
 
-ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16}
+ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
 
 
