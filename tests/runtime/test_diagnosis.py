@@ -22,6 +22,7 @@ from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import check_bind, check_files
 from ordercast.runtime.diagnosis.subject import Subject
+from ordercast.runtime.stalls import WINDOW_SECONDS, Stalls
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tls import Tls
@@ -627,6 +628,24 @@ async def test_a_node_notes_that_its_event_loop_stood_still() -> None:
         while alice.stats()["loop_stalls"]["notable"] == before:
             await asyncio.sleep(0.01)
         assert alice.stats()["loop_stalls"]["longest_ms"] > 50
+
+
+async def test_a_stall_is_forgotten_after_a_while_and_a_longer_one_takes_its_place() -> None:
+    stalls = Stalls()
+    stalls.stop()
+    now = asyncio.get_running_loop().time()
+
+    def longest_ms(late: float, after: float) -> float:
+        stalls.note(late, now + after)
+        return stalls.stats()["longest_ms"]
+
+    assert longest_ms(1.0, 1.0) == 1000
+    assert longest_ms(0.5, 2.0) == 1000
+    assert longest_ms(1.5, 3.0) == 1500
+    assert longest_ms(0.1, WINDOW_SECONDS) == 1500
+    assert longest_ms(0.0, 2 * WINDOW_SECONDS) == 100
+    assert longest_ms(0.0, 3 * WINDOW_SECONDS) == 0
+    assert stalls.stats()["notable"] == 4
 
 
 # -- wrong input, and the catalogue ---------------------------------------------------------------

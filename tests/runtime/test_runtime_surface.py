@@ -15,8 +15,11 @@ from ordercast.core.events import Multicast
 from ordercast.errors import OrdercastError
 from ordercast.membership.plan import Plan
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.asking import Line
+from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.receipt import Mark
-from ordercast.runtime.status import _Asker
+from ordercast.transport.tcp import connect
+from ordercast.wire.control import Hello
 
 
 def test_every_public_name_is_there_and_every_error_is_in_one_tree() -> None:
@@ -144,9 +147,17 @@ async def test_receipts_that_nobody_waits_for_any_more_leave_nothing() -> None:
 async def test_a_status_question_that_was_given_up_leaves_no_error_behind() -> None:
     complaints: list[dict] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
-    asker = _Asker()
-    asker.on_closed(None, "the node hung up after its hello")
-    del asker
+    async with oc.Node("alice", bootstrap=True) as alice:
+        host, port = alice.address.rsplit(":", 1)
+        line = Line()
+        hello = Hello(cluster="ordercast", name="asker", incarnation=0)
+        conn = await connect(host, int(port), hello=hello, handler=line)
+        asking = asyncio.ensure_future(line.ask(conn, StatusRequest(), StatusReply, 10.0))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait((asking,))
+    await conn.closed()
+    del line, conn, asking
     gc.collect()
     assert complaints == []
 

@@ -39,7 +39,7 @@ COLOURS = {"fault": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 def doctor(
     addresses: list[str] = typer.Argument(
-        None, metavar="ADDRESS...", help="HOST:PORT of the nodes that should be one cluster."
+        None, metavar="ADDRESS", help="HOST:PORT of the nodes that should be one cluster."
     ),
     name: str | None = typer.Option(None, help="The name of your node: is it free?"),
     cluster: str = typer.Option("ordercast", help="The name of the cluster."),

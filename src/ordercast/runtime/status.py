@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ordercast import __version__
-from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.control import StatusReply, StatusRequest, decode, encode
+from ordercast.runtime.asking import Line
+from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
 from ordercast.runtime.holdings import holdings_of, unsent
 from ordercast.runtime.leader import Leader
 from ordercast.transport.security import Security
-from ordercast.transport.tcp import Connection, connect
+from ordercast.transport.tcp import connect
 from ordercast.transport.tls import Tls
 from ordercast.wire.control import Hello
-from ordercast.wire.frame import Frame
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
@@ -136,32 +134,6 @@ def status_json(site: Site) -> bytes:
     )
 
 
-class _Asker:
-    """The handler of a connection that only asks."""
-
-    def __init__(self) -> None:
-        self.reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-
-    def on_hello(self, conn: Connection, hello: Hello) -> None:
-        """Nothing to check: any node may be asked."""
-
-    def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
-        for frame in frames:
-            if isinstance(decode(frame), StatusReply) and not self.reply.done():
-                self.reply.set_result(frame[4])
-
-    def on_congested(self, conn: Connection) -> None:
-        """One question never fills a buffer."""
-
-    def on_writable(self, conn: Connection) -> None:
-        """See `on_congested`."""
-
-    def on_closed(self, conn: Connection, reason: str) -> None:
-        if not self.reply.done():
-            self.reply.set_exception(PeerError(reason))
-            self.reply.exception()  # whoever asked may have given up
-
-
 async def query_status(
     address: str,
     *,
@@ -178,13 +150,11 @@ async def query_status(
     host, port = parse_address("address", address)
     security = Security.given(key, tls, insecure)
     check_address(security, "address", address)
-    asker = _Asker()
+    line = Line()
     hello = Hello(cluster=cluster, name="status", incarnation=0)
-    conn = await connect(host, port, hello=hello, handler=asker, timeout=timeout, security=security)
+    conn = await connect(host, port, hello=hello, handler=line, timeout=timeout, security=security)
     try:
-        conn.send(encode(StatusRequest()))
-        async with asyncio.timeout(timeout):
-            reply = await asker.reply
+        _, reply = await line.ask(conn, StatusRequest(), StatusReply, timeout)
     finally:
         conn.close("asked")
     status: dict[str, Any] = msgspec.json.decode(reply)
