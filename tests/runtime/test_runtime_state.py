@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,69 +10,14 @@ from pathlib import Path
 import pytest
 
 import ordercast as oc
+import replicas
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.state_giving import Giver
-from ordercast.runtime.state_transfer import CHUNK, Outgoing
+from ordercast.runtime.control import StateBegin, StateChunk, StateEnd
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
+from replicas import LARGE, Log, Stalled
 
 ORDERED = [name for name, p in PROTOCOLS.items() if "total" in p.declaration.orders]
-
-
-class Log:
-    """The simplest replica: everything the group delivered, in its order."""
-
-    def __init__(self, node: oc.Node, *, bulk: int = 0) -> None:
-        self.node = node
-        self.lines: list[str] = []
-        self.views: list[oc.View] = []
-        self.gets = 0
-        self.sets = 0
-        self.first: oc.Message | oc.View | None = None
-        self.reading: asyncio.Task[None] | None = None
-        self.error: BaseException | None = None
-        self.changed = asyncio.Event()
-        self._bulk = bulk  # bytes that make the state large
-
-    @property
-    def state(self) -> oc.State:
-        return oc.State(get=self.get, set=self.set)
-
-    def get(self) -> bytes:
-        self.gets += 1
-        return json.dumps(self.lines).encode() + b" " * self._bulk
-
-    def set(self, raw: bytes) -> None:
-        self.sets += 1
-        self.lines = json.loads(raw)
-
-    def read(self) -> Log:
-        self.reading = asyncio.ensure_future(self._read())
-        return self
-
-    async def _read(self) -> None:
-        try:
-            async for event in self.node:
-                self.take(event)
-        except (oc.NodeEnded, oc.GroupClosed) as error:
-            self.error = error
-        self.changed.set()
-
-    def take(self, event: oc.Message | oc.View) -> None:
-        self.first = self.first or event
-        if isinstance(event, oc.Message):
-            self.lines.append(f"{event.sender} {event.body.decode()}")
-        else:
-            self.views.append(event)
-        self.changed.set()
-
-    async def until(self, is_so: Callable[[], bool]) -> None:
-        while not is_so():
-            self.changed.clear()
-            await self.changed.wait()
-
-    async def has(self, count: int) -> None:
-        await self.until(lambda: len(self.lines) >= count)
 
 
 @asynccontextmanager
@@ -88,9 +32,15 @@ async def members(
 
 def check(trace: Path, protocol: str) -> None:
     events = read_events(trace)
-    judged = judge(events)
-    names = [*PROTOCOLS[protocol].declaration.promises, "wellformed", "views", "vsync", "membership"]
-    assert {name: judged[name] for name in names if judged[name].verdict != "ok"} == {}
+    names = [
+        *PROTOCOLS[protocol].declaration.promises,
+        "wellformed",
+        "views",
+        "vsync",
+        "membership",
+    ]
+    judged = judge(events, only=names)
+    assert {name: found for name, found in judged.items() if found.verdict != "ok"} == {}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -101,6 +51,7 @@ async def test_a_joiner_goes_on_exactly_where_its_snapshot_was_taken(
         ordercast_cluster(4, trace=tmp_path) as cluster,
         members(cluster, 2, protocol=protocol) as (logs, groups),
     ):
+
         async def talk(group: oc.Group, count: int) -> None:
             for number in range(count):
                 await group.multicast(b"%d" % number)
@@ -124,3 +75,338 @@ async def test_a_joiner_goes_on_exactly_where_its_snapshot_was_taken(
         assert [log.gets for log in logs] == [3, 0]
         assert [log.sets for log in logs] == [0, 1]
     check(tmp_path, protocol)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_giver_that_dies_in_the_middle_is_replaced_by_the_next(
+    tmp_path: Path, ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(4, trace=tmp_path, run="r", rejoin=False) as cluster:
+        logs = [Log(node, bulk=LARGE).read() for node in cluster.nodes[:3]]
+        groups = [await log.node.join("log", protocol=protocol, state=log.state) for log in logs]
+        joiner = Log(cluster.nodes[3]).read()
+        stalled = Stalled(joiner.node)
+        joining = asyncio.ensure_future(
+            joiner.node.join("log", protocol=protocol, state=joiner.state)
+        )
+        await stalled.until_full()  # the snapshot was taken, the joiner is in the view
+        for number in range(10):
+            await groups[1].multicast(b"%d" % number)
+            await groups[2].multicast(b"%d" % number)
+        await asyncio.gather(*(log.has(20) for log in logs))
+        assert not joining.done() and joiner.first is None
+        await cluster.kill(0)
+        stalled.go_on()
+        groups.append(await joining)
+        taken = len(joiner.lines)
+        assert taken == 20  # of a later place than its view: it holds what came since
+        for group in groups[1:]:
+            await group.multicast(b"after")
+        await asyncio.gather(*(log.has(23) for log in (*logs[1:], joiner)))
+        for log in (logs[2], joiner):
+            assert sorted(log.lines) == sorted(logs[1].lines)
+            if protocol in ORDERED:
+                assert log.lines == logs[1].lines
+        assert joiner.sets == 1 and logs[1].gets == 1 and logs[2].gets == 0
+        assert isinstance(joiner.first, oc.View) and joiner.first.joined == ("p4",)
+        assert joiner.views[0].number >= joiner.views[-1].number - 1
+    check(tmp_path, protocol)
+
+
+async def test_a_snapshot_is_taken_when_all_before_the_view_was_handled(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        one, other = map(Log, cluster.nodes)
+        group = await one.node.join("log", order="total", state=one.state)
+        await (await group.multicast_many([b"%d" % number for number in range(50)])).ordered()
+        joining = asyncio.ensure_future(other.node.join("log", order="total", state=other.state))
+        await until(lambda: "p2" in group.members)
+        await (await group.multicast(b"after")).ordered()
+        stream = aiter(one.node.batches())
+        batch = await anext(stream)
+        await asyncio.sleep(0.05)
+        assert not joining.done() and one.gets == 0  # it has the batch in hand
+        for event in batch:
+            one.take(event)
+        assert len(one.lines) == 50
+        view, *rest = await anext(stream)
+        assert view.joined == ("p2",) and one.gets == 1
+        await joining
+        assert other.lines == one.lines
+        other.read()
+        await other.has(51)
+        for event in rest:
+            one.take(event)
+        assert other.lines == one.lines and other.lines[-1] == "p1 after"
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.001)
+
+
+async def test_a_program_that_does_not_read_is_passed_over(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, state_timeout=0.2) as cluster:
+        stuck, reader, joiner = map(Log, cluster.nodes)
+        reader.read()
+        stuck.read()
+        for log in (stuck, reader):
+            await log.node.join("log", order="total", state=log.state)
+        stuck.reading.cancel()
+        await joiner.node.join("log", order="total", state=joiner.state)
+        assert (stuck.gets, reader.gets, joiner.sets) == (1, 1, 1)  # the first gave to the second
+
+
+async def test_a_get_that_fails_is_logged_and_the_next_is_asked(
+    ordercast_cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ordercast_cluster(3) as cluster:
+        broken, well, joiner = (Log(node).read() for node in cluster.nodes)
+        for log in (broken, well):
+            await log.node.join("log", order="total", state=log.state)
+        broken.lines = {object()}  # type: ignore[assignment]
+        await joiner.node.join("log", order="total", state=joiner.state)
+        assert joiner.sets == 1 and well.gets == 1
+        assert "the state of group 'log' could not be taken" in caplog.text
+
+
+async def test_a_state_over_the_limit_is_refused_on_either_side(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, max_state=1000) as cluster:
+        big = Log(cluster.nodes[0], bulk=5000).read()
+        await big.node.join("log", order="total", state=big.state)
+        async with oc.Node("roomy", seeds=[cluster.leader.address]) as node:
+            with pytest.raises(oc.StateUnavailable, match=r"has 5002 bytes, the limit is 1000"):
+                await node.join("log", order="total", state=Log(node).state)
+    async with ordercast_cluster(1) as cluster:
+        big = Log(cluster.nodes[0], bulk=5000).read()
+        await big.node.join("log", order="total", state=big.state)
+        async with oc.Node("small", seeds=[cluster.leader.address], max_state=1000) as node:
+            with pytest.raises(oc.StateUnavailable, match=r"5002 bytes, the limit here is 1000"):
+                await node.join("log", order="total", state=Log(node).state)
+            await until(lambda: not cluster.nodes[0].stats()["state"]["giving"])
+
+
+async def test_a_set_that_fails_undoes_the_join(tmp_path: Path, ordercast_cluster) -> None:
+    async with ordercast_cluster(2, trace=tmp_path) as cluster:
+        member, joiner = (Log(node).read() for node in cluster.nodes)
+        group = await member.node.join("log", order="total", state=member.state)
+        await group.multicast(b"1")
+        await member.has(1)
+
+        def refuse(raw: bytes) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await joiner.node.join("log", order="total", state=oc.State(get=bytes, set=refuse))
+        await until(lambda: group.members == ("p1",))
+        await (await group.multicast(b"2")).stable()
+        assert joiner.first is None
+        await joiner.node.join("log", order="total", state=joiner.state)
+        assert joiner.lines == ["p1 1", "p1 2"]
+    check(tmp_path, "sequencer_pb")
+
+
+async def test_where_nobody_has_a_state_a_joiner_that_wants_one_is_told(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        plain, joiner = (Log(node).read() for node in cluster.nodes)
+        group = await plain.node.join("log", order="total")
+        with pytest.raises(oc.StateUnavailable) as told:
+            await joiner.node.join("log", order="total", state=joiner.state)
+        assert told.value.group == "log"
+        assert told.value.reasons == {"p1#1": "it joined without state="}
+        await until(lambda: group.members == ("p1",))
+        await joiner.node.join("log", order="total")
+        assert joiner.sets == 0
+
+
+async def test_a_joiner_without_state_just_joins(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        member, plain = (Log(node).read() for node in cluster.nodes)
+        await member.node.join("log", order="total", state=member.state)
+        await plain.node.join("log", order="total")
+        assert (member.gets, member.sets) == (0, 0)
+
+
+async def test_all_who_found_a_group_at_once_have_one_state(ordercast_cluster) -> None:
+    async with ordercast_cluster(5) as cluster:
+        logs = [Log(node).read() for node in cluster.nodes]
+        for log in logs:
+            log.lines = [f"begun by {log.node.name}"]
+        await asyncio.gather(
+            *(log.node.join("log", order="causal", state=log.state) for log in logs)
+        )
+        assert [log.sets for log in logs].count(0) == 1
+        assert len({tuple(log.lines) for log in logs}) == 1
+
+
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "cbcast"])
+async def test_senders_are_slowed_down_by_a_joiner_that_waits_and_go_on_after(
+    ordercast_cluster, protocol: str
+) -> None:
+    limits = {"max_message": 1000, "window_bytes": 5000}
+    async with ordercast_cluster(2, **limits) as cluster:
+        member = Log(cluster.nodes[0], bulk=LARGE).read()
+        joiner = Log(cluster.nodes[1]).read()
+        group = await member.node.join("log", protocol=protocol, state=member.state)
+        stalled = Stalled(joiner.node)
+        joining = asyncio.ensure_future(
+            joiner.node.join("log", protocol=protocol, state=joiner.state)
+        )
+        await stalled.until_full()
+
+        async def send() -> None:
+            for number in range(30):
+                await group.multicast(b"%900d" % number)
+
+        sending = asyncio.ensure_future(send())
+        await until(lambda: member.node.stats()["groups"]["log"]["multicasts_waiting"] > 0)
+        assert not sending.done() and joiner.first is None
+        stalled.go_on()
+        await joining
+        await sending
+        await joiner.has(30)
+        assert joiner.lines == member.lines
+
+
+async def test_a_joiner_that_dies_is_forgotten(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, rejoin=False) as cluster:
+        member = Log(cluster.nodes[0], bulk=LARGE).read()
+        joiner = Log(cluster.nodes[1])
+        group = await member.node.join("log", order="total", state=member.state)
+        stalled = Stalled(joiner.node)
+        joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
+        await stalled.until_full()
+        giver = member.node._site.memberships[1].giver
+        assert giver is not None and giver.notes
+        assert member.node.stats()["state"]["giving_bytes"] == LARGE + 2
+        await cluster.kill(1)
+        with pytest.raises(oc.GroupClosed):
+            await joining
+        await until(lambda: group.members == ("p1",))
+        assert not giver.notes and member.node.stats()["state"]["giving"] == 0
+
+
+async def test_what_depends_on_a_message_that_waits_for_a_state_waits_too(
+    tmp_path: Path, ordercast_cluster
+) -> None:
+    async with ordercast_cluster(3, trace=tmp_path) as cluster:
+        a, b, joiner = cluster.nodes
+        log = Log(a, bulk=LARGE).read()
+        g = [await a.join("g", order="causal", state=log.state), await b.join("g", order="causal")]
+        h = [await node.join("h", order="causal") for node in (b, joiner)]
+        seen: list[bytes] = []
+
+        async def answer() -> None:
+            async for event in b:
+                if isinstance(event, oc.Message) and event.group == "g":
+                    await h[0].multicast(b"effect")
+
+        async def read() -> None:
+            async for event in joiner:
+                if isinstance(event, oc.Message):
+                    seen.append(event.body)
+
+        tasks = [asyncio.ensure_future(answer()), asyncio.ensure_future(read())]
+        stalled = Stalled(joiner)
+        joining = asyncio.ensure_future(joiner.join("g", order="causal", state=Log(joiner).state))
+        await stalled.until_full()
+        await g[0].multicast(b"cause")
+        await until(lambda: joiner.stats()["groups"]["h"]["inbox_frames"] > 0)
+        assert seen == []
+        stalled.go_on()
+        await joining
+        await until(lambda: len(seen) == 2)
+        assert seen == [b"cause", b"effect"]
+    await asyncio.gather(*tasks)
+    check(tmp_path, "cbcast")
+
+
+async def test_who_comes_again_gets_its_state_after_what_it_had_not_read(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        member, again = Log(cluster.nodes[0]).read(), Log(cluster.nodes[1])
+        group = await member.node.join("log", order="total", state=member.state)
+        stay = await again.node.join("log", order="total", state=again.state)
+        await (await group.multicast(b"1")).ordered()
+        await until(lambda: again.node.stats()["groups"]["log"]["inbox_frames"] > 0)
+        await stay.leave()
+        await (await group.multicast(b"2")).ordered()
+        await again.node.join("log", order="total", state=again.state)
+        assert again.sets == 1  # the first time
+        again.read()
+        await again.has(2)
+        assert again.sets == 2 and again.lines == ["p1 1", "p1 2"]
+
+
+async def test_a_node_that_was_excluded_comes_back_to_the_state(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        member, out = (Log(node).read() for node in cluster.nodes)
+        group = await member.node.join("log", order="total", state=member.state)
+        await out.node.join("log", order="total", state=out.state)
+        await group.multicast(b"1")
+        await asyncio.gather(member.has(1), out.has(1))
+        cluster.leader._site.role.exclude(out.node._site.me.pid, "for a test")
+        await until(lambda: group.members == ("p1",))
+        await group.multicast(b"2")
+        await out.has(2)
+        assert out.sets == 2 and out.lines == ["p1 1", "p1 2"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "fault"),
+    [
+        ([(StateBegin(1, 2, 10, ()), b""), (StateChunk(1, 5), b"x")], "1 bytes at 5 of a state"),
+        ([(StateBegin(1, 2, 3, ()), b""), (StateChunk(1, 0), b"long")], "4 bytes at 0 of a state"),
+        ([(StateBegin(1, 2, 3, ()), b""), (StateEnd(1, b""), b"")], "after 0 of 3 bytes"),
+        ([(StateBegin(1, 2, 1, ()), b""), (StateChunk(1, 0), b"x"), (StateEnd(1, b"no"), b"")],
+         "the checksum of a state of 1 bytes is wrong"),
+        ([(StateChunk(1, 0), b"x")], "StateChunk before the beginning of a state"),
+        ([(StateBegin(1, 2, -1, ()), b"")], "a state of -1 bytes begins out of turn"),
+    ],
+)  # fmt: skip
+async def test_a_state_that_is_not_what_was_said_is_a_fault_of_its_giver(
+    ordercast_cluster, messages: list, fault: str
+) -> None:
+    async with ordercast_cluster(2) as cluster:
+        member, joiner = (Log(node) for node in cluster.nodes)
+        await member.node.join("log", order="total", state=member.state)  # and never reads
+        joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
+        await until(lambda: "p1" in joiner.node.stats()["groups"].get("log", {}).get("members", ()))
+        states, giver = joiner.node._site.states, member.node._site.me.pid
+        with pytest.raises(oc.PeerError, match=fault):
+            for message, payload in messages:
+                states.handle(giver, message, payload)
+        joining.cancel()
+        await asyncio.gather(joining, return_exceptions=True)
+        assert joiner.sets == 0
+
+
+async def test_a_giver_killed_in_the_middle_of_a_large_state_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(replicas.__file__).parent))
+    async with oc.LocalCluster(4, consume=False, trace=tmp_path, run="r") as cluster:
+        giver, *others, joiner = cluster.workers
+        for worker in (giver, *others):
+            await worker.run("replicas:join", order="total")
+        await asyncio.gather(*(w.run("replicas:send", count=20) for w in (giver, *others)))
+        await giver.run("replicas:replica", count=60)
+        await joiner.run("replicas:join_and_stall", order="total")
+        sending = [asyncio.ensure_future(w.run("replicas:send", count=20)) for w in others]
+        await cluster.kill(0)
+        await joiner.run("replicas:go_on")
+        await joiner.run("replicas:send", count=10)
+        await asyncio.gather(*sending)
+        found = [await w.run("replicas:replica", count=110) for w in (*others, joiner)]
+        assert found[0]["lines"] == 110
+        assert {replica["digest"] for replica in found} == {found[0]["digest"]}
+        assert found[-1]["sets"] == 1
+    check(tmp_path, "sequencer_pb")
+
+
+async def test_something_else_than_a_state_is_refused(ordercast_cluster) -> None:
+    async with ordercast_cluster(1) as cluster:
+        with pytest.raises(TypeError, match="state= is a State"):
+            await cluster.nodes[0].join("log", order="total", state=b"")
+    with pytest.raises(TypeError, match=r"State\(get=...\) is a function"):
+        oc.State(get=b"", set=print)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"State\(merge=...\) is a function or None"):
+        oc.State(get=bytes, set=print, merge=b"")  # type: ignore[arg-type]
