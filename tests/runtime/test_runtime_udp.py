@@ -275,7 +275,7 @@ async def test_what_cannot_multicast_is_a_config_error_and_leaves_no_port_open(
         port = probe.getsockname()[1]
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     transport = oc.IpMulticast(free_group(), interface=interface)
-    node = oc.Node("alice", bind=bind, bootstrap=True, transport=transport)
+    node = oc.Node("alice", bind=bind, bootstrap=True, transport=transport, insecure=True)
     with pytest.raises(oc.ConfigError, match=says):
         await node.start()
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):

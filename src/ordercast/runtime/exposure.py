@@ -10,7 +10,7 @@ from ordercast.transport.security import Security
 from ordercast.transport.settings import IpMulticast, Transport, label_of
 
 WAYS_OUT = (
-    "Give tls=Tls(...), or use an address of this machine (127.0.0.1, ::1, localhost), or say "
+    "Give tls=Tls(...) (with transport='tcp'), or use an address of this machine (127.0.0.1, ::1, localhost), or say "
     "insecure=True if everybody on the network may read and change what the nodes say"
 )
 
@@ -30,13 +30,17 @@ def check_exposure(
     for option, address in addresses:
         check_address(security, option, address)
     if isinstance(transport, IpMulticast) and transport.interface:
-        check_address(security, "interface", f"{transport.interface}:0")
+        _check_host(security, "interface", transport.interface, transport.interface)
 
 
 def check_address(security: Security, option: str, address: str) -> None:
     """The same for one address."""
-    if not security.may_speak_to(parse_address(option, address)[0]):
+    _check_host(security, option, address, parse_address(option, address)[0])
+
+
+def _check_host(security: Security, option: str, given: str, host: str) -> None:
+    if not security.may_speak_to(host):
         raise ConfigError(
-            f"{option}={address!r} is not an address of this machine alone, and nothing would be "
+            f"{option}={given!r} is not an address of this machine alone, and nothing would be "
             f"encrypted. {WAYS_OUT}"
         )
