@@ -10,8 +10,9 @@ from ordercast.transport.security import Security
 from ordercast.transport.settings import IpMulticast, Transport, label_of
 
 WAYS_OUT = (
-    "Give tls=Tls(...) (with transport='tcp'), or use an address of this machine (127.0.0.1, ::1, localhost), or say "
-    "insecure=True if everybody on the network may read and change what the nodes say"
+    "Give tls=Tls(...) (with transport='tcp'), or use an address of this machine "
+    "(127.0.0.1, ::1, localhost), or say insecure=True if everybody on the network may read and "
+    "change what the nodes say"
 )
 
 
