@@ -17,10 +17,11 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from ordercast.core.durability import Durability, in_words
 from ordercast.core.ids import GroupId, Identity, ProcessId
 
 
-class NodeEntry(msgspec.Struct, frozen=True, array_like=True):
+class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """One node of the cluster."""
 
     pid: ProcessId
@@ -35,7 +36,7 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True):
         return str(Identity(self.name, self.incarnation))
 
 
-class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
+class GroupEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """One group of the cluster. Its number is the channel of its packets."""
 
     gid: GroupId
@@ -43,11 +44,13 @@ class GroupEntry(msgspec.Struct, frozen=True, array_like=True):
     order: str
     protocol: str
     header_version: int  # of that protocol's headers: both sides must read the same
+    durability: Durability = None  # how many must hold what is delivered
 
     @property
     def promise(self) -> str:
         """How a mismatch is told to people."""
-        return f"order {self.order!r} (protocol {self.protocol!r})"
+        how = ", ".join(filter(None, (f"protocol {self.protocol!r}", in_words(self.durability))))
+        return f"order {self.order!r} ({how})"
 
 
 class Ballot(msgspec.Struct, frozen=True, array_like=True):

@@ -80,7 +80,7 @@ class ClusteredStack(Stack, Cluster):
             self.close(entry.gid)  # a former stay
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None
-        self.open(entry.gid, self.page(entry.protocol), coordinator)
+        self.open(entry.gid, self.page(entry.protocol), coordinator, entry.durability)
         if entry.gid in self.straight:
             self.fast.add(entry.gid)
             if self.stopped:

@@ -16,6 +16,7 @@ from ordercast.wire.frame import WIRE_VERSION
 
 CONTROL_CHANNEL = 0
 LINK_CHANNEL = 2**32 - 1  # acknowledgements of links, which belong to no group
+CLUSTER_CHANNEL = 2**32 - 2  # packets of the cluster: who lives, who is in
 
 MAX_PROOF_BYTES = 128
 MAX_REFUSE_TEXT_BYTES = 512
