@@ -92,8 +92,9 @@ GATHER_TICKS = 4  # so long the coordinator waits for the rest of a side that co
 PATIENCE = 3  # timeouts that an attempt may take; a node that is silent is suspected before
 HEARD_LATELY = 2  # ticks
 HOST_TICKS = 40  # so long a side that was offered company stays
+LEAP = 256  # a coordinator that is gone may have made so many views that nobody else saw
 VIEWS_PER_TERM = 1 << 16  # of one group under one coordinator, before numbers could meet
-MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `next_number`
+MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `Numbers`
 
 
 class Cluster(PlainState, ABC):
@@ -526,18 +527,28 @@ class Cluster(PlainState, ABC):
         finish: Finish | None = None,
         into: ProcessId | None = None,
     ) -> None:
-        highest = max(self.node_view.number if self.node_view else 0, *self._numbers_seen())
-        attempt = Attempt(highest + 1, self.pids.index(self.me), self.me)
-        self.ending = Ending(attempt, nodes, into=into)
         eras = () if finish is None else finish.eras
         view = None if finish is None else finish.view
+        self._finish(eras, view)
+        nodes = tuple(p for p in nodes if p in self.pids)
+        highest = max(self._numbers_seen()) + (1 if self.pids[0] == self.me else LEAP)
+        attempt = Attempt(highest, self.pids.index(self.me), self.me)
+        self.ending = Ending(attempt, nodes, into=into, leap=self.pids[0] != self.me)
         end = EndView(attempt, nodes, eras, view)
         others = tuple(p for p in nodes if p != self.me)
         if others:
             self._tell(others, end)
         self._follow(self.me, end)
 
+    def _finish(self, eras: Sequence[tuple[GroupId, int]], view: Attempt | None) -> None:
+        """Somebody has begun what is only ready here."""
+        if self.prepared is not None and self.ready and view == self.prepared.attempt:
+            self._install()
+        if eras:
+            self.finish_groups(eras)
+
     def _numbers_seen(self) -> Iterable[int]:
+        yield 0 if self.node_view is None else self.node_view.number
         yield 0 if self.followed is None else self.followed.number
         yield from (ballot.number for ballot in self.ballots)
 
@@ -562,7 +573,7 @@ class Cluster(PlainState, ABC):
         if ending is None or ending.next is not None or not ending.complete():
             return
         voting = self.cluster_options.partition == "primary"
-        found = ending.resolve(voting=voting, stride=self.stride, pages=self.page)
+        found = ending.resolve(voting=voting, stride=self.stride, leap=LEAP, pages=self.page)
         if isinstance(found, Finish):
             self._end_view(ending.nodes, found, ending.into)
         elif isinstance(found, Without):
@@ -645,11 +656,8 @@ class Cluster(PlainState, ABC):
         self._follow(q, end)
 
     def _follow(self, q: ProcessId, end: EndView) -> None:
-        if self.prepared is not None and self.ready and end.finish_view == self.prepared.attempt:
-            self._install()
+        self._finish(end.finish, end.finish_view)
         self.followed = end.attempt
-        if end.finish:
-            self.finish_groups(end.finish)
         self.stopped = True
         self.stop_groups()
         groups, frames = self.report_groups()

@@ -27,6 +27,23 @@ Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
 Pages = Callable[[str], type[OrderingProtocol]]  # the protocol of that name
 
 
+class Numbers(msgspec.Struct, frozen=True):
+    """How views of groups are numbered."""
+
+    stride: int  # more than 1 where two sides may go on: see `next`
+    leap: int = 1
+
+    def next(self, before: int, leader: ProcessId) -> int:
+        """The number of the next view of a group.
+
+        Where two sides may go on, each numbers views of its own: with a stride the leader's number
+        is part of it, so no two sides ever give the same one.
+        """
+        if self.stride == 1:
+            return before + self.leap
+        return (before // self.stride + 1) * self.stride + leader % self.stride
+
+
 class Finish(msgspec.Struct, frozen=True):
     """Somebody has begun what others only prepared: these must finish it first."""
 
@@ -61,11 +78,17 @@ class Ending(PlainState):
     """One attempt to end a node view: who has reported what, and who is ready."""
 
     def __init__(
-        self, attempt: Attempt, nodes: tuple[ProcessId, ...], *, into: ProcessId | None
+        self,
+        attempt: Attempt,
+        nodes: tuple[ProcessId, ...],
+        *,
+        into: ProcessId | None,
+        leap: bool,
     ) -> None:
         self.attempt = attempt
         self.nodes = nodes  # of the next view
         self.into = into  # the node to whose side all go over after this, if any
+        self.leap = leap  # another coordinated before: it may have made views unseen by others
         self.reports: dict[ProcessId, NodeReport] = {}
         self.frames: dict[ProcessId, Frames] = {p: {} for p in nodes}
         self.next: NextViews | None = None  # once all have reported
@@ -96,7 +119,7 @@ class Ending(PlainState):
     # -- what follows from the reports ------------------------------------------------------------
 
     def resolve(
-        self, *, voting: bool, stride: int, pages: Pages
+        self, *, voting: bool, stride: int, leap: int, pages: Pages
     ) -> Finish | Without | Minority | NextViews:
         """The next views; or what must be done before there can be any."""
         newest = max(self.reports.values(), key=lambda report: report.view.number)
@@ -116,7 +139,11 @@ class Ending(PlainState):
         stranded = frozenset(p for end in ends for p in end.stranded)
         if stranded:
             return Without(stranded)
-        return self._next_views(newest.view, [end for end in ends if end.lives], stride, pages)
+        if not self.leap:
+            leap = 1
+        return self._next_views(
+            newest.view, [end for end in ends if end.lives], Numbers(stride, leap), pages
+        )
 
     def _behind(self, newest: NodeReport) -> Finish | Without | None:
         """Who has not installed what another has: all were ready, or they are not in it."""
@@ -150,7 +177,7 @@ class Ending(PlainState):
         return dict(sorted(found.items()))
 
     def _next_views(
-        self, view: NodeView, ends: list[GroupEnd], stride: int, pages: Pages
+        self, view: NodeView, ends: list[GroupEnd], numbers: Numbers, pages: Pages
     ) -> NextViews:
         known: dict[ProcessId, NodeEntry] = {
             node.pid: node for r in self.reports.values() for node in r.view.nodes
@@ -164,7 +191,7 @@ class Ending(PlainState):
         return NextViews(
             NodeView(self.attempt.number, tuple(known[p] for p in order if p in known)),
             {
-                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, stride)
+                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, numbers)
                 for end in ends
             },
             {end.gid: end.takers() for end in ends},
@@ -245,7 +272,7 @@ class GroupEnd:
         return tuple(p for p, r in self.settled.items() if r.delivers)
 
     def next_view(
-        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, stride: int
+        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, numbers: Numbers
     ) -> NextGroupView:
         """A new era for those who live; a new number only if the members differ."""
         members = tuple(p for p in self.members if p in nodes)
@@ -253,7 +280,7 @@ class GroupEnd:
         number = self.number
         highest = max(r.number for r in self.reports.values())
         if members != self.members or highest > number:
-            number = next_number(max(highest, number), leader, stride)
+            number = numbers.next(max(highest, number), leader)
         eras = (max(r.era, r.ready) for r in self.reports.values())
         entry = next(iter(self.reports.values())).entry
         return NextGroupView(entry, number, members, guests, max(eras) + 1, mark, self.last)
@@ -266,12 +293,3 @@ class GroupEnd:
             if q in self.nodes:
                 last[q] = max(n, last.get(q, 0))
         return tuple(sorted(last.items()))
-
-
-def next_number(before: int, leader: ProcessId, stride: int) -> int:
-    """The number of the next view of a group.
-
-    Where two sides may go on, each numbers views of its own: with a stride the leader's number is
-    part of it, so no two sides ever give the same one.
-    """
-    return before + 1 if stride == 1 else (before // stride + 1) * stride + leader % stride

@@ -63,6 +63,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     options: Options = Options()
     cluster: ClusterOptions = ClusterOptions(heartbeat_ms=20, suspect_ms=100)
+    stack: type[ClusteredStack] = ClusteredStack  # another one, to see what a fault in it does
     until_ms: float = 3000.0  # the run ends then ...
     rest_ms: float = 500.0  # ... and nothing may have been said or delivered for so long
 
@@ -125,6 +126,7 @@ class ClusterSimulation(Simulation):
         self.in_view: set[ProcessId] = set()  # processes that have been let in
         self.former: dict[Host, dict[GroupId, tuple[str, ...]]] = {}
         self.node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]] = []
+        self.story: list[tuple[float, ProcessId, msgspec.Struct]] = []  # all news, with the time
         self.own: dict[tuple[ProcessId, GroupId], int] = {}  # own messages delivered
         self.shared_out = Output()
 
@@ -146,7 +148,7 @@ class ClusterSimulation(Simulation):
         pid = host + self.starts[host] * self.config.hosts
         self.starts[host] += 1
         node = NodeEntry(pid, f"p{host}", self.starts[host], former=former)
-        machine = ClusteredStack(
+        machine = self.config.stack(
             node,
             self.pages,
             cluster_options=self.config.cluster,
@@ -162,20 +164,21 @@ class ClusterSimulation(Simulation):
             self._seek(pid)
 
     def _seek(self, pid: ProcessId) -> None:
-        machine = self.alive[pid]
-        if machine is None or machine.node_view is not None:  # type: ignore[attr-defined]
+        machine: Any = self.machines[pid]
+        if self.alive[pid] is None or machine.node_view is not None:
             return
         contacts = tuple(q for q in self.current.values() if q is not None and q != pid)
-        if not machine.ticks and not machine.contacts:  # type: ignore[attr-defined]
+        if not machine.ticks and not machine.contacts:
             self.hand(pid, (GetIn(contacts),))  # type: ignore[arg-type]
         else:
-            machine.contacts = contacts  # type: ignore[attr-defined]
+            machine.contacts = contacts
         self._later(SEEK_MS, partial(self._seek, pid))
 
     def _later(self, ms: float, act: Any) -> None:
         self.agenda.acts[self.now + round(ms * TICKS_PER_MS)].append(act)
 
     def take_news(self, p: ProcessId, news: msgspec.Struct) -> None:
+        self.story.append((self.now / TICKS_PER_MS, p, news))
         if isinstance(news, Installed):
             self.node_views.append((p, news.view.number, news.view.pids))
             if p not in self.in_view and p in news.view.pids:
@@ -193,11 +196,11 @@ class ClusterSimulation(Simulation):
             self._ask(p, g, former.get(g, ()))
 
     def _ask(self, p: ProcessId, g: GroupId, former: tuple[str, ...] = ()) -> None:
-        machine = self.alive[p]
-        if machine is None:
+        machine: Any = self.machines[p]
+        if self.alive[p] is None:
             return
         self._seat(p, g).opened = True
-        machine.open_group(self.entries[g])  # type: ignore[attr-defined]
+        machine.open_group(self.entries[g])
         self.hand(p, (Ask(self.entries[g], "member", former),))  # type: ignore[arg-type]
 
     def _retire(self, p: ProcessId) -> None:
@@ -275,18 +278,25 @@ class ClusterSimulation(Simulation):
         """Hosts join and leave groups by asking their node."""
         g = change.group
         for host in change.joined:
-            p = self.current.get(host)
-            if g in self.wishes[host]:
-                continue
-            self.wishes[host].add(g)
-            if p in self.in_view and p is not None and host not in self.going:
-                self._ask(p, g)
+            self._join_when_out(host, g)
         for host in change.left:
             self.wishes[host].discard(g)
             p = self.current.get(host)
             if p is not None:
                 self._note_groups(p)
                 self._quit_when_drained(p, g)
+
+    def _join_when_out(self, host: Host, g: GroupId) -> None:
+        """A group is joined again only when it was left."""
+        p = self.current.get(host)
+        if g in self.wishes[host] or host in self.going:
+            return
+        if p is not None and self._seat(p, g).in_view:
+            self._later(5, partial(self._join_when_out, host, g))
+            return
+        self.wishes[host].add(g)
+        if p is not None and p in self.in_view:
+            self._ask(p, g)
 
     def _quit_when_drained(self, p: ProcessId, g: GroupId) -> None:
         """A node leaves a group when all that it sent has its place."""
@@ -334,7 +344,7 @@ class ClusterSimulation(Simulation):
         """How each host's node stands: in, blocked, out."""
         found: dict[Host, str] = {}
         for host, p in self.current.items():
-            machine: Any = None if p is None else self.alive[p]
+            machine: Any = None if p is None else self.machines[p]
             if machine is None:
                 found[host] = "down"
             elif machine.node_view is None:
@@ -354,10 +364,10 @@ class ClusterSimulation(Simulation):
         here = {p for p in self.current.values() if p is not None}
         found = set()
         for host, p in self.current.items():
-            machine: Any = None if p is None else self.alive[p]
+            machine: Any = None if p is None else self.machines[p]
             if machine is not None and machine.blocked is not None:
-                if not all(ballot.won_by(here) for ballot in machine.ballots):
-                    found.add(host)
+                short = [b for b in machine.ballots if not b.won_by(here)]
+                found.update((host,) if short else ())
         return found
 
     def finish(self) -> None:
