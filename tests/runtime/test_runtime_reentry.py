@@ -113,8 +113,13 @@ async def test_an_excluded_node_comes_back_and_its_group_works_again(
     found = {name: verdict.verdict for name, verdict in judge(read_events(tmp_path)).items()}
     kept = (*PROTOCOLS[protocol].declaration.promises, "wellformed", "views", "vsync")
     assert {name: found[name] for name in kept} == dict.fromkeys(kept, "ok")
-    ended = {event.process for event in read_events(tmp_path) if event.kind == "end"}
+    events = read_events(tmp_path)
+    ended = {event.process for event in events if event.kind == "end"}
     assert ended == {"p1#1", "p2#2", "p3#1", "sequencer#1"}
+    taken = [
+        event.message for event in events if (event.process, event.kind) == ("p2#1", "deliver")
+    ]
+    assert taken == ["p2#1/main/1"]  # although it was out by then
 
 
 async def test_whoever_waits_in_the_old_incarnation_is_told(ordercast_cluster) -> None:
@@ -202,6 +207,48 @@ async def test_a_node_on_its_way_back_is_at_its_address_and_tells_of_the_outage(
         assert status["stats"]["re_entries"] == 1
 
 
+async def test_a_seed_that_is_out_itself_sends_a_newcomer_to_the_next_one(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(1, order="total") as cluster:
+        (node,) = cluster.nodes
+        seeds, role = [node.address, cluster.leader.address], cluster.leader._site.role
+        asked: list[tuple[Any, ...]] = []
+        role._consider = lambda *question: asked.append(question)
+        cut(cluster, 0)
+        await until(lambda: asked)
+        del role._consider
+        async with oc.Node("newcomer", seeds=seeds) as newcomer:
+            assert newcomer.stats()["nodes"] == 2
+            role._consider(*asked[0])
+            await back(node)
+            assert node.stats()["peer_faults"] == 0
+
+
+async def test_nodes_that_are_out_together_come_back_together(ordercast_cluster) -> None:
+    async with ordercast_cluster(5, order="causal") as cluster:
+        out = cluster.nodes[1:]
+        for node in out:
+            node._site.fail(oc.Excluded("main", 6, "for a test"))
+        for node in out:
+            await back(node)
+        await (await cluster.groups[4].multicast(b"all here")).ordered()
+        for node in cluster.nodes:
+            while not isinstance(event := await next_event(node), oc.Message):
+                pass
+            assert event.body == b"all here"
+            assert node.stats()["peer_faults"] == 0
+        assert set(cluster.groups[0].members) == set(cluster.names)
+
+
+async def next_event(node: oc.Node) -> oc.Message | oc.View:
+    """The next one, beyond an outage."""
+    try:
+        return await anext(aiter(node))
+    except oc.Excluded:
+        return await anext(aiter(node))
+
+
 @pytest.mark.parametrize("on_the_way", ["refused", "alone"])
 async def test_closing_a_node_that_is_out_leaves_nothing_behind(
     tmp_path: Path, ordercast_cluster, on_the_way: str
@@ -238,6 +285,45 @@ async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
         assert asyncio.all_tasks() <= tasks
         del role._enter
         await until(lambda: cluster.leader.stats()["nodes"] == 2)
+
+
+async def test_a_join_that_the_outage_ended_is_not_gone_on_with(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        site = two._site
+        install = site.install
+
+        def install_and_fail(view: Any) -> None:
+            install(view)
+            site.fail(oc.Excluded("main", 3, "for a test"))
+
+        site.install = install_and_fail
+        joining = asyncio.ensure_future(two.join("other", order="fifo"))
+        with pytest.raises(oc.Excluded):
+            await joining
+        await back(two)
+        assert list(two.stats()["groups"]) == ["main"]
+        await two.join("other", order="fifo")
+
+
+async def test_what_waits_for_the_state_of_another_group_comes_before_the_error(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, protocol="fast_p") as cluster:
+        one, two = cluster.nodes
+        await view_with(two, ("p1", "p2"))
+        state = oc.State(get=lambda: b"", set=lambda state: None)
+        await one.join("other", protocol="fast_p", state=state)  # and never comes to give it
+        joining = asyncio.ensure_future(two.join("other", protocol="fast_p", state=state))
+        await until(lambda: cluster.groups[1]._member.gate.held)
+        await cluster.groups[0].multicast(b"behind the gate")
+        await until(lambda: main(two)["inbox_frames"])
+        two._site.fail(oc.Excluded("main", 3, "for a test"))
+        with pytest.raises(oc.Excluded):
+            await joining
+        assert [m.body for m in await read_until_out(two)] == [b"behind the gate"]
+        await back(two)
+        assert list(two.stats()["groups"]) == ["main"]
 
 
 async def test_a_node_may_be_out_more_than_once(ordercast_cluster) -> None:
@@ -417,21 +503,64 @@ async def test_one_line_tells_that_a_node_is_out_and_one_that_it_is_back(
     assert lines[0].startswith("p2#1 is out: ") and lines[1] == "p2#1 is back as p2#2"
 
 
-async def test_a_node_that_is_dissolved_comes_back_and_no_stream_tells(ordercast_cluster) -> None:
+async def test_a_node_that_is_dissolved_comes_back_and_the_application_only_waits(
+    ordercast_cluster,
+) -> None:
+    limits = {"order": "total", "max_message": 1000, "window_bytes": 3000}
+    async with (
+        ordercast_cluster(2, **limits) as cluster,
+        oc.Node("guest", seeds=[cluster.leader.address], **limit_of(limits)) as guest,
+    ):
+        one, two = cluster.nodes
+        group = cluster.groups[1]
+        await (await guest.send_to("main", b"guest 0")).ordered()
+        many = [b"%d" % number + bytes(900) for number in range(6)]
+        waiting = asyncio.ensure_future(group.multicast_many(many))
+        await until(lambda: main(two)["multicasts_waiting"])
+        await until(
+            lambda: main(two)["frames_ordered"] == main(two)["frames_sent"]
+        )  # as a flush does
+        guard = Doorkeeper(cluster)
+        for node in (two, guest):
+            node._site.fail(Dissolved())
+        calls = [
+            asyncio.ensure_future(call)
+            for call in (group.multicast(b"late"), guest.send_to("main", b"guest 1"))
+        ]
+        await until(lambda: guard.refused == 2)
+        assert not any(call.done() for call in (waiting, *calls))
+        guard.stop()
+        reading = asyncio.ensure_future(bodies(one, [*many, b"late", b"guest 0", b"guest 1"]))
+        async for event in two:  # nothing is raised here
+            if isinstance(event, oc.Message) and event.body == many[-1]:
+                break
+        await asyncio.gather(waiting, *calls)
+        await reading
+
+
+def limit_of(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "order"}
+
+
+async def bodies(node: oc.Node, wanted: list[bytes]) -> None:
+    """Read until each of these has come once, and nothing else."""
+    left = list(wanted)
+    async for event in node:
+        if isinstance(event, oc.Message):
+            left.remove(event.body)
+            if not left:
+                return
+
+
+async def test_a_node_that_is_dissolved_and_closed_keeps_nobody_waiting(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
-        two = cluster.nodes[1]
-        two._site.fail(Dissolved())
-        await back(two)
-        views = [event async for event in _first(two, 2)]
-        assert views[-1].members == ("p1", "p2") and views[-1].joined == ("p2",)
-
-
-async def _first(stream: Stream, count: int) -> Any:
-    async for event in stream:
-        yield event
-        count -= 1
-        if not count:
-            return
+        Doorkeeper(cluster)
+        cluster.nodes[1]._site.fail(Dissolved())
+        waiting = asyncio.ensure_future(cluster.groups[1].multicast(b"x"))
+        await asyncio.sleep(0)
+        await cluster.nodes[1].aclose()
+        with pytest.raises(oc.GroupClosed):
+            await waiting
 
 
 async def test_interruptions_in_a_row_are_told_once() -> None:
