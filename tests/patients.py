@@ -157,8 +157,20 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
+_kept: list[socket.socket] = []
+
+
 def closed_port() -> str:
-    """An address where nobody listens."""
+    """An address where nobody listens, nor will: it is taken, for as long as the tests run."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    _kept.append(sock)
+    return show_address(sock.getsockname())
+
+
+def free_port() -> int:
+    """One that is free now."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return show_address(sock.getsockname())
+        port: int = sock.getsockname()[1]
+        return port

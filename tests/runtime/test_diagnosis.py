@@ -16,17 +16,20 @@ import ordercast as oc
 from certificates import authority, signed
 from datagrams import free_group
 from ordercast.errors import ConfigError, UsageError
+from ordercast.runtime.asking import Line
 from ordercast.runtime.control import DialbackReply
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import check_bind, check_files
 from ordercast.runtime.diagnosis.subject import Subject
+from ordercast.runtime.diagnosis.unanswered import Attempt, why_unanswered
 from ordercast.runtime.stalls import WINDOW_SECONDS, Stalls
+from ordercast.transport.contract import Counters, Limits
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tls import Tls
-from patients import closed_port, entry, firewall, patient, speaker, translated
+from patients import closed_port, entry, firewall, free_port, patient, speaker, translated
 
 PATIENCE = 20.0  # seconds; nothing here needs a hundredth of it ...
 BRIEFLY = 0.5  # ... except silence
@@ -265,6 +268,22 @@ async def test_an_older_tls_than_ours_is_told() -> None:
     async with speaker(tls=context) as address:
         diagnosis = await examined(address, security=with_tls("carol"))
     assert "it speaks TLSv1.2, and this side TLSv1.3 only" in the_one(diagnosis, "tls")
+
+
+async def test_a_server_with_a_good_certificate_that_says_nothing_is_mute() -> None:
+    async with speaker(tls=server_context(signed("alice"))) as address:
+        diagnosis = await examined(address, security=with_tls("carol"), patience=2 * BRIEFLY)
+    assert "says nothing" in the_one(diagnosis, "mute")
+
+
+async def test_an_alert_about_the_certificate_is_told_in_words() -> None:
+    subject = Subject(security=with_tls("carol"))
+    attempt = Attempt(subject.hello(), Line(), Limits(), Counters())
+    alert = ssl.SSLError(1, "tlsv1 alert unknown ca")
+    alert.reason = "TLSV1_ALERT_UNKNOWN_CA"
+    failure = await why_unanswered(attempt, alert, ("127.0.0.1", 1), subject)
+    assert failure.code == "certificate_refused"
+    assert failure.seen == "it does not accept our certificate: another authority"
 
 
 @pytest.mark.parametrize(
@@ -531,10 +550,10 @@ async def test_a_node_that_cannot_reach_back_is_told() -> None:
 
 
 async def test_a_node_that_reaches_somebody_else_is_told() -> None:
-    here = closed_port()
-    somebody = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.3", port_of(here))
+    port = free_port()
+    somebody = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.3", port)
     async with somebody, patient() as alice, translated(alice.address, "127.0.0.3") as address:
-        diagnosis = await examined(address, bind=here)
+        diagnosis = await examined(address, bind=f"127.0.0.1:{port}")
     assert "somebody else took the call" in the_one(diagnosis, "way_back_elsewhere")
 
 
@@ -544,10 +563,6 @@ async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
         diagnosis = await examined(alice.address, bind="127.0.0.1:0")
     assert diagnosis.healthy
     assert any("is busy calling others back" in one.why for one in diagnosis.skipped)
-
-
-def port_of(address: str) -> int:
-    return int(address.rsplit(":", 1)[1])
 
 
 async def test_a_port_that_is_taken_is_told() -> None:

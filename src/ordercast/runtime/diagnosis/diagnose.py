@@ -11,9 +11,10 @@ from ordercast.runtime.diagnosis.clocks import check_clocks, check_delays
 from ordercast.runtime.diagnosis.entry import check_entry
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import Doorbell, check_bind, listening
-from ordercast.runtime.diagnosis.probe import Probe, ProbeFailed, probing
+from ordercast.runtime.diagnosis.probe import Probe, probing
 from ordercast.runtime.diagnosis.report import NodeSeen, Report
 from ordercast.runtime.diagnosis.subject import Subject
+from ordercast.runtime.diagnosis.unanswered import ProbeFailed
 from ordercast.runtime.diagnosis.unity import check_unity
 from ordercast.runtime.diagnosis.way_back import check_way_back
 from ordercast.transport.discovery import Discovery, Search

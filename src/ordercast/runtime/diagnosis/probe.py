@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
@@ -14,30 +13,18 @@ from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import Control, StatusReply, StatusRequest
-from ordercast.runtime.diagnosis.knocking import Nature, nature_of
 from ordercast.runtime.diagnosis.report import Report, read_report
 from ordercast.runtime.diagnosis.subject import Subject
-from ordercast.runtime.reasons import trouble_of, why_unreachable
+from ordercast.runtime.diagnosis.unanswered import Attempt, ProbeFailed, why_unanswered
+from ordercast.runtime.reasons import trouble_of
 from ordercast.transport.connection import Connection
 from ordercast.transport.contract import Address, Counters, Limits
 from ordercast.transport.tcp import show_address
-from ordercast.transport.tls import fault_of
 
 ROUND_TRIPS = 5
-UNSPOKEN = {"mute": "mute", "closing": "hung_up", "stranger": "stranger"}
-REFUSALS = ("cluster", "version", "full")  # words of a Refuse that are codes of the catalogue
 
 
 Answer = TypeVar("Answer", bound=Control)
-
-
-class ProbeFailed(Exception):
-    """The step that failed: a code of the catalogue, and what was seen."""
-
-    def __init__(self, code: str, seen: str) -> None:
-        super().__init__(seen)
-        self.code = code
-        self.seen = seen
 
 
 class Probe:
@@ -164,20 +151,10 @@ def _own_host(place: Address, subject: Subject) -> str | None:
     return str(own)
 
 
-class _Noticed(Connection):
-    """Keeps the error that ended it: TLS tells late that it did not like our certificate."""
-
-    broke: Exception | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.broke = exc
-        super().connection_lost(exc)
-
-
 async def _greet(sock: socket.socket, place: Address, line: Line, subject: Subject) -> Connection:
     """The connection of a node that said hello."""
     hello, patience, tls = subject.hello(), subject.patience, subject.tls
-    conn = _Noticed(hello, line, Limits(), Counters(), key=subject.security.key)
+    conn = Attempt(hello, line, Limits(), Counters(), key=subject.security.key)
     loop = asyncio.get_running_loop()
     trouble: Exception | None = None
     try:
@@ -186,58 +163,10 @@ async def _greet(sock: socket.socket, place: Address, line: Line, subject: Subje
                 lambda: conn, sock=sock, ssl=tls, server_hostname="" if tls else None
             )
             await conn.opened()
-    except (OSError, ssl.SSLError) as error:
+    except OSError as error:  # TLS errors are of this kind
         trouble = error
     if conn.hello is not None and not conn.reason:
         return conn
     conn.abort("given up")
     sock.close()
-    raise await _why_not(conn, trouble or conn.broke, place, subject)
-
-
-async def _why_not(
-    conn: Connection, trouble: Exception | None, place: Address, subject: Subject
-) -> ProbeFailed:
-    """Nobody said hello: what is there?"""
-    if conn.refusal is not None:
-        code = conn.refusal.reason if conn.refusal.reason in REFUSALS else "refusal"
-        return ProbeFailed(code, f"it refuses: {conn.refusal.text}")
-    if isinstance(trouble, ssl.SSLCertVerificationError):
-        return ProbeFailed("certificate", f"{fault_of(trouble)} ({trouble.verify_message})")
-    if isinstance(trouble, ssl.SSLError) and "ALERT" in (trouble.reason or ""):
-        return ProbeFailed("certificate_refused", fault_of(trouble))
-    if subject.tls is not None and isinstance(trouble, OSError):
-        nature = await nature_of(place, subject.patience)
-        return _without_tls(nature, trouble)
-    nature = await nature_of(place, subject.patience, subject.tls)
-    return _of_nature(nature, subject, conn.reason)
-
-
-def _without_tls(nature: Nature, trouble: Exception) -> ProbeFailed:
-    if nature.kind in ("plain", "keyed"):
-        return ProbeFailed("plain_there", f"{nature.text} answers in plain text; you use TLS")
-    if nature.kind == "tls":
-        seen = f"{nature.text}, and this side TLSv1.3 only: {why_unreachable(trouble)}"
-        return ProbeFailed("tls", seen)
-    return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
-
-
-def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
-    if nature.kind == "keyed":
-        seen = (
-            "it has another key than this side"
-            if subject.security.key
-            else "it wants to see a key proved, and none was given"
-        )
-        return ProbeFailed("key", seen)
-    if nature.kind == "plain":
-        if subject.security.key:
-            return ProbeFailed("key", "it has no key, and this side has one")
-        return ProbeFailed("hung_up", f"it answers strangers, but not this one: {reason}")
-    if nature.kind == "tls":
-        return ProbeFailed("tls_there", f"{nature.text}, and this side plain text")
-    if nature.kind == "closing" and subject.tls is not None:
-        # A node tells nobody what it does not like about a certificate.
-        seen = "its certificate is good, but it hangs up when it has seen this side's"
-        return ProbeFailed("certificate_refused", seen)
-    return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
+    raise await why_unanswered(conn, trouble or conn.broke, place, subject)
