@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -33,7 +33,6 @@ from ordercast.membership.standing import (
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.engine import EndReason, Limits, Simulation
-from ordercast.simulation.faults import Fault
 from ordercast.simulation.log import Declared, Ended, Left, Row
 from ordercast.simulation.network import Medium, NetworkModel
 from ordercast.simulation.outcome import Outcome
@@ -49,6 +48,19 @@ REBOOT_MS = 30  # from the word that a node is out until its next incarnation as
 SEEK_MS = 100  # so often a newcomer looks again for whom it can ask
 
 
+class ClusterFault(Protocol):
+    """Something that happens to the cluster from outside; any `Fault` is one."""
+
+    @property
+    def at_ms(self) -> float:
+        """When, in simulated time."""
+        ...
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Do it."""
+        ...
+
+
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a cluster. All that it depends on stands here."""
 
@@ -59,7 +71,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     messages: int = 60
     workload: Workload = Workload()
     network: NetworkModel = NetworkModel()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[ClusterFault, ...] = ()
     seed: int = 0
     options: Options = Options()
     cluster: ClusterOptions = ClusterOptions(heartbeat_ms=20, suspect_ms=100)
@@ -127,6 +139,7 @@ class ClusterSimulation(Simulation):
         self.former: dict[Host, dict[GroupId, tuple[str, ...]]] = {}
         self.node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]] = []
         self.story: list[tuple[float, ProcessId, msgspec.Struct]] = []  # all news, with the time
+        self.disturbances: list[float] = []  # when faults struck, in ms
         self.own: dict[tuple[ProcessId, GroupId], int] = {}  # own messages delivered
         self.shared_out = Output()
 
@@ -251,6 +264,11 @@ class ClusterSimulation(Simulation):
 
     # -- what scripts do --------------------------------------------------------------------------
 
+    def suffer(self, fault: ClusterFault) -> None:
+        """A fault strikes now."""
+        self.disturbances.append(self.now / TICKS_PER_MS)
+        fault.apply(self)
+
     def say(self, host: Host, groups: Iterable[GroupId]) -> None:
         p = self.current.get(host)
         if p is not None:
@@ -362,7 +380,7 @@ class ClusterSimulation(Simulation):
     def cut_off(self) -> set[Host]:
         """Hosts that are rightly blocked: of some view that may be in force too few are left."""
         here = {p for p in self.current.values() if p is not None}
-        found = set()
+        found: set[Host] = set()
         for host, p in self.current.items():
             machine: Any = None if p is None else self.machines[p]
             if machine is not None and machine.blocked is not None:
@@ -422,7 +440,7 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
         agenda.acts[planned.tick].append(act)
     for fault in config.faults:
         tick = max(1, round(fault.at_ms * TICKS_PER_MS))
-        agenda.acts[tick].append(partial(fault.apply, simulation))
+        agenda.acts[tick].append(partial(simulation.suffer, fault))
     end = round(config.until_ms * TICKS_PER_MS)
     try:
         with no_collection():
