@@ -26,6 +26,7 @@ class Log:
         self.node = node
         self.lines: list[str] = []
         self.views: list[oc.View] = []
+        self.breaks = False  # when it is to give its state
         self.gets = 0
         self.sets = 0
         self.first: oc.Message | oc.View | None = None
@@ -38,6 +39,8 @@ class Log:
         return oc.State(get=self.get, set=self.set)
 
     def get(self) -> bytes:
+        if self.breaks:
+            raise ZeroDivisionError
         self.gets += 1
         return json.dumps(self.lines).encode() + b" " * self._bulk
 

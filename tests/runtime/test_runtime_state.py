@@ -15,6 +15,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import StateBegin, StateChunk, StateEnd
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
+from ordercast.wire.control import CONTROL_CHANNEL
 from replicas import LARGE, Log, Stalled
 
 ORDERED = [name for name, p in PROTOCOLS.items() if "total" in p.declaration.orders]
@@ -113,6 +114,109 @@ async def test_a_giver_that_dies_in_the_middle_is_replaced_by_the_next(
     check(tmp_path, protocol)
 
 
+class Withheld:
+    """Packets of groups from one node to another are kept back."""
+
+    def __init__(self, src: oc.Node, dst: oc.Node) -> None:
+        self._site = dst._site
+        self._src = src._site.me.pid
+        self._take = self._site.on_packets
+        self._kept: list[tuple] = []
+        self._site.on_packets = self.on_packets  # type: ignore[method-assign]
+
+    def on_packets(self, pid: int, frames: list, conn: object) -> None:
+        kept = [frame for frame in frames if frame[0] != CONTROL_CHANNEL and pid == self._src]
+        self._kept += [(pid, kept, conn)] if kept else []
+        self._take(pid, [frame for frame in frames if frame not in kept], conn)  # type: ignore[arg-type]
+
+    def let_go(self) -> None:
+        self._site.on_packets = self._take  # type: ignore[method-assign]
+        for packets in self._kept:
+            self._take(*packets)
+
+
+@asynccontextmanager
+async def second_choice(
+    cluster: oc.LocalCluster,
+) -> AsyncIterator[tuple[list[Log], list[oc.Group], Log, asyncio.Future[oc.Group]]]:
+    """The last node joins; the first member will fail to give its state when it reads on."""
+    *logs, joiner = (Log(node).read() for node in cluster.nodes)
+    groups = [await log.node.join("log", protocol="fifo", state=log.state) for log in logs]
+    first = logs[0]
+    assert first.reading is not None
+    first.reading.cancel()
+    first.breaks = True
+    joining = asyncio.ensure_future(joiner.node.join("log", protocol="fifo", state=joiner.state))
+    await until(lambda: all(joiner.node.name in group.members for group in groups))
+    yield logs, groups, joiner, joining
+
+
+def has_come(joiner: Log) -> bool:
+    """Is all of a state here, set or not?"""
+    request = joiner.node._site.states._seeking["log"]._request
+    return request is not None and request.state is not None
+
+
+async def test_a_state_is_not_set_before_all_that_it_holds_has_come(
+    tmp_path: Path, ordercast_cluster
+) -> None:
+    async with (
+        ordercast_cluster(4, trace=tmp_path) as cluster,
+        second_choice(cluster) as (logs, groups, joiner, joining),
+    ):
+        withheld = Withheld(cluster.nodes[2], cluster.nodes[3])
+        await groups[2].multicast(b"on its way")
+        await logs[1].has(1)
+        logs[0].read()
+        await until(lambda: has_come(joiner))
+        await asyncio.sleep(0.02)
+        assert not joining.done() and joiner.sets == 0
+        withheld.let_go()
+        await joining
+        assert joiner.lines == ["p3 on its way"]
+        await (await groups[2].multicast(b"next")).stable()
+        assert joiner.lines == ["p3 on its way", "p3 next"]
+    check(tmp_path, "fifo")
+
+
+async def test_a_state_that_holds_a_message_nobody_else_has_is_not_taken(
+    tmp_path: Path, ordercast_cluster
+) -> None:
+    async with (
+        ordercast_cluster(5, trace=tmp_path, run="r", rejoin=False) as cluster,
+        second_choice(cluster) as (logs, groups, joiner, joining),
+    ):
+        for place in (0, 3, 4):
+            Withheld(cluster.nodes[2], cluster.nodes[place])
+        await groups[2].multicast(b"lost with its sender")
+        await logs[1].has(1)
+        logs[0].read()
+        await until(lambda: has_come(joiner))
+        await asyncio.gather(cluster.kill(2), cluster.kill(1))
+        group = await joining
+        assert joiner.sets == 1 and joiner.lines == logs[3].lines == []
+        assert group.members == ("p1", "p4", "p5")
+    check(tmp_path, "fifo")
+
+
+async def test_views_that_a_state_holds_are_passed_by(tmp_path: Path, ordercast_cluster) -> None:
+    async with (
+        ordercast_cluster(4, trace=tmp_path) as cluster,
+        second_choice(cluster) as (logs, groups, joiner, joining),
+    ):
+        await groups[2].leave()
+        await logs[1].until(lambda: logs[1].views[-1].left == ("p3",))
+        logs[0].read()
+        await joining
+        await joiner.until(lambda: bool(joiner.views))
+        [view] = joiner.views
+        assert view.number == logs[1].views[-1].number
+        assert (view.members, view.joined, view.left) == (("p1", "p2", "p4"), ("p4",), ())
+        await (await groups[1].multicast(b"next")).stable()
+        assert joiner.lines == ["p2 next"]
+    check(tmp_path, "fifo")
+
+
 async def test_a_snapshot_is_taken_when_all_before_the_view_was_handled(ordercast_cluster) -> None:
     async with ordercast_cluster(2) as cluster:
         one, other = map(Log, cluster.nodes)
@@ -163,7 +267,7 @@ async def test_a_get_that_fails_is_logged_and_the_next_is_asked(
         broken, well, joiner = (Log(node).read() for node in cluster.nodes)
         for log in (broken, well):
             await log.node.join("log", order="total", state=log.state)
-        broken.lines = {object()}  # type: ignore[assignment]
+        broken.breaks = True
         await joiner.node.join("log", order="total", state=joiner.state)
         assert joiner.sets == 1 and well.gets == 1
         assert "the state of group 'log' could not be taken" in caplog.text
