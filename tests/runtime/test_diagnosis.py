@@ -412,6 +412,13 @@ async def test_an_option_that_all_share_is_told_with_both_values(theirs, ours) -
     assert codes(noted) == ["options_not_default"] and noted.healthy
 
 
+async def test_that_datagrams_are_not_tried_is_said() -> None:
+    async with oc.Node("alice", bootstrap=True, transport="udp") as alice:
+        diagnosis = await examined(alice.address, options={"transport": "udp"})
+    assert not diagnosis.findings
+    assert "datagrams pass" in {skipped.check for skipped in diagnosis.skipped}
+
+
 @pytest.mark.parametrize("want", [{"order": "fifo"}, {"order": "total", "protocol": "agreed"}])
 async def test_a_group_with_another_order_or_protocol_is_told_with_both(want) -> None:
     async with oc.Node("alice", bootstrap=True) as alice:

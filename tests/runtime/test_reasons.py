@@ -13,6 +13,7 @@ from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.reasons import trouble_of
+from ordercast.transport.security import Security
 from patients import closed_port, patient, speaker
 
 
@@ -47,9 +48,17 @@ async def test_a_join_names_the_program_that_has_the_port() -> None:
 
 async def test_a_join_says_both_names_of_the_cluster() -> None:
     async with patient(cluster="prod") as alice:
-        reason, _ = await join_at(alice.address)
+        reason, text = await join_at(alice.address)
+        assert text.count(f"{alice.address}: ") == 1
         words = "this is cluster 'prod', not 'ordercast'"
         assert words in reason and words in await doctor_at(alice.address)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("k" * 32, None), ("k" * 32, "o" * 32)])
+async def test_a_join_without_the_right_key_speaks_of_the_key(theirs, ours) -> None:
+    async with patient(security=Security.given(theirs, None)) as alice:
+        with pytest.raises(oc.JoinTimeout, match="key"):
+            await oc.Node("bob", seeds=[alice.address], key=ours, join_timeout=0.3).start()
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Admission:
                 try:
                     return await self._ask_one(seed, min(ATTEMPT, max(left, 0.05)))
                 except (OSError, PeerError) as reason:
-                    reasons[seed] = why_unreachable(reason)
+                    reasons[seed] = why_unreachable(reason).removeprefix(f"{seed}: ")
             if loop.time() + PAUSE >= deadline:
                 raise JoinTimeout(reasons, timeout)
             await asyncio.sleep(PAUSE)

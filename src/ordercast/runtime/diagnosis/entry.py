@@ -77,6 +77,9 @@ def _check_options(address: str, report: Report, subject: Subject, diagnosis: Di
             diagnosis.find("options_differ", address, f"{there}, {given[option]!r} at your node")
         elif option not in given and usual[option] != theirs[option]:
             diagnosis.find("options_not_default", address, f"{there}; default {usual[option]!r}")
+    if theirs.get("transport", "tcp") != "tcp":
+        why = f"this cluster's packets travel by {theirs['transport']}; only TCP is tried"
+        diagnosis.skip("datagrams pass", why)
     if agrees:
         shown = ", ".join(f"{name}={value}" for name, value in theirs.items())
         diagnosis.passes("options that all share", address, shown)
