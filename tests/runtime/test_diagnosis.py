@@ -572,6 +572,22 @@ async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
     assert any("is busy calling others back" in one.why for one in diagnosis.skipped)
 
 
+async def test_that_not_all_of_many_nodes_were_asked_to_call_back_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("ordercast.runtime.diagnosis.diagnose.MAX_CALLS", 1)
+    async with patient("alice") as alice, patient("bob") as bob:
+        diagnosis = await examined(alice.address, bob.address, bind="127.0.0.1:0")
+    assert "1 nodes were asked; the others were not" in {one.why for one in diagnosis.skipped}
+
+
+async def test_that_not_all_members_were_tried_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("ordercast.runtime.diagnosis.diagnose.MAX_MEMBERS", 1)
+    async with patient("alice") as alice:
+        alice.status["nodes"] += [entry("bob", closed_port()), entry("carol", closed_port())]
+        diagnosis = await examined(alice.address)
+    assert codes(diagnosis) == ["member_unreachable"]
+    assert "2 nodes; 1 of them were tried" in {one.why for one in diagnosis.skipped}
+
+
 async def test_a_port_that_is_taken_is_told() -> None:
     async with patient() as alice, speaker() as taken:
         assert "listens there already" in the_one(

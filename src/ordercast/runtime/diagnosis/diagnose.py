@@ -16,7 +16,7 @@ from ordercast.runtime.diagnosis.report import NodeSeen, Report
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unanswered import ProbeFailed
 from ordercast.runtime.diagnosis.unity import check_unity
-from ordercast.runtime.diagnosis.way_back import check_way_back
+from ordercast.runtime.diagnosis.way_back import WAY_BACK, check_way_back
 from ordercast.transport.discovery import Discovery, Search
 from ordercast.transport.security import is_loopback
 
@@ -149,3 +149,5 @@ class _Examination:
             if self._calls < MAX_CALLS:
                 self._calls += 1
                 await check_way_back(probe, self._bell, diagnosis)
+            else:
+                diagnosis.skip(WAY_BACK, f"{MAX_CALLS} nodes were asked; the others were not")

@@ -11,7 +11,7 @@ from ordercast.runtime.diagnosis.here import Doorbell
 from ordercast.runtime.diagnosis.probe import Probe
 from ordercast.runtime.dialback import BUSY, CALL_SECONDS, PAUSE_SECONDS, REACHED
 
-CHECK = "it reaches this node"
+WAY_BACK = "it reaches this node"
 TRIES = 4  # while it is busy with others
 RING_SECONDS = 1.0  # the bell rings before the answer comes, if all is well
 
@@ -20,15 +20,15 @@ async def check_way_back(probe: Probe, bell: Doorbell | None, diagnosis: Diagnos
     """Have the node call back at the port of the bell."""
     who = probe.report.identity
     if bell is None:
-        diagnosis.skip(CHECK, "give --bind, with a port that is free, to have it checked")
+        diagnosis.skip(WAY_BACK, "give --bind, with a port that is free, to have it checked")
         return
     try:
         reply = await _call_back(probe, bell.port)
     except (PeerError, TimeoutError) as error:
-        diagnosis.skip(CHECK, f"{who} did not say whether it does: {error}")
+        diagnosis.skip(WAY_BACK, f"{who} did not say whether it does: {error}")
         return
     if reply.outcome == BUSY:
-        diagnosis.skip(CHECK, f"{who} is busy calling others back: {reply.text}")
+        diagnosis.skip(WAY_BACK, f"{who} is busy calling others back: {reply.text}")
     elif reply.outcome != REACHED:
         seen = f"this machine reaches {who}, but {who} cannot reach it back: {reply.text}"
         diagnosis.find("way_back", probe.address, seen)
@@ -36,7 +36,7 @@ async def check_way_back(probe: Probe, bell: Doorbell | None, diagnosis: Diagnos
         seen = f"{who} called {reply.text}, and somebody else took the call"
         diagnosis.find("way_back_elsewhere", probe.address, seen)
     else:
-        diagnosis.passes(CHECK, probe.address, f"{who} called back at {reply.text}")
+        diagnosis.passes(WAY_BACK, probe.address, f"{who} called back at {reply.text}")
 
 
 async def _call_back(probe: Probe, port: int) -> DialbackReply:
