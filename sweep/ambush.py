@@ -11,12 +11,11 @@ from ordercast.core.events import Event, Receive, Timer
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.membership.cluster_headers import CLUSTER_GROUP, EndView, Heartbeat
-from ordercast.reliability.link import LinkAck, Linked
+from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import Boot, ClusterSimulation, Host
 from ordercast.simulation.engine import Steps
 from ordercast.simulation.faults import Crash
-from ordercast.stack.stack import LINK_GROUP
 
 
 def inner(header: msgspec.Struct) -> msgspec.Struct:

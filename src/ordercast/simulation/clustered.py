@@ -134,7 +134,8 @@ class ClusterSimulation(Simulation):
                 self.wishes[host].add(g)
         self.starts = dict.fromkeys(range(config.hosts), 0)
         self.current: dict[Host, ProcessId | None] = {}
-        self.going: set[Host] = set()
+        self.going: set[Host] = set()  # whose node is to leave
+        self.departing: set[ProcessId] = set()  # processes that were told to, ever
         self.in_view: set[ProcessId] = set()  # processes that have been let in
         self.former: dict[Host, dict[GroupId, tuple[str, ...]]] = {}
         self.node_views: list[tuple[ProcessId, int, tuple[ProcessId, ...]]] = []
@@ -160,6 +161,7 @@ class ClusterSimulation(Simulation):
             return
         pid = host + self.starts[host] * self.config.hosts
         self.starts[host] += 1
+        self.going.discard(host)
         node = NodeEntry(pid, f"p{host}", self.starts[host], former=former)
         machine = self.config.stack(
             node,
@@ -329,10 +331,11 @@ class ClusterSimulation(Simulation):
 
     def depart(self, host: Host) -> None:
         """Leave all groups, then the cluster."""
-        self.going.add(host)
         p = self.current.get(host)
         if p is None:
             return
+        self.going.add(host)
+        self.departing.add(p)
         left, self.wishes[host] = self.wishes[host], set()
         self._note_groups(p)
         for g in sorted(left):

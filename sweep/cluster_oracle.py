@@ -1,0 +1,248 @@
+"""The judge of a run of a cluster, apart from its trace: slow and obvious.
+
+It knows nothing of ballots, attempts or flushes. It looks at the views that nodes installed and
+that coordinators asked them to prepare, at who lives in the end, and at when faults struck.
+
+    one view per number       whoever installs a node view of one number installs the same list
+    numbers rise              at every process, of node views and of the views of each group
+    one primary side          an installed view holds more than half of the one before, or half
+                              and its first node; who left in order does not count
+    nothing is blocked        all that live are in one node view, and in the groups they want, and
+                              came there within UNBLOCKED_MS of the last fault
+
+Nothing may be blocked unless too few live. Enough live if they hold more than half (or half, and
+the first node) of the last view that was settled, and of every later one that anybody installed or
+was asked to prepare. A view is settled when all its nodes had it and nothing happened for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from ordercast.core.events import Receive, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.membership.cluster_headers import PrepareView
+from ordercast.membership.standing import Installed
+from ordercast.simulation.agenda import TICKS_PER_MS
+from ordercast.simulation.clustered import (
+    MAX_STARTS,
+    ClusterConfig,
+    ClusterOutcome,
+    ClusterSimulation,
+    simulate_cluster,
+)
+from sweep.ambush import inner
+
+UNBLOCKED_MS = 2000.0  # from the last fault until everything is in place again, at most
+SETTLED_MS = 150.0  # so long nothing happened: by then all know that all have the view
+
+Nodes = tuple[ProcessId, ...]
+Complaint = tuple[str, str]  # (guarantee, sentence)
+
+IN_EVERY_CLUSTER = (
+    "one view per number",
+    "numbers rise",
+    "one primary side",
+    "nothing is blocked",
+)
+
+
+class ClusterRun(msgspec.Struct):
+    """A run that is over, with all that its judge needs."""
+
+    outcome: ClusterOutcome
+    prepared: set[tuple[int, Nodes]]  # node views that somebody was asked to prepare
+
+    @property
+    def simulation(self) -> ClusterSimulation:
+        """The machines, as they stood in the end."""
+        return self.outcome.simulation
+
+    @property
+    def installed(self) -> list[tuple[float, ProcessId, int, Nodes]]:
+        """(when, who, number, nodes) of all node views, in the order of time."""
+        return [
+            (ms, p, news.view.number, news.view.pids)
+            for ms, p, news in self.simulation.story
+            if isinstance(news, Installed)
+        ]
+
+    @property
+    def living(self) -> set[ProcessId]:
+        """Processes that run when it is over."""
+        return {p for p in self.simulation.current.values() if p is not None}
+
+    @property
+    def last_fault_ms(self) -> float:
+        """When the last fault struck."""
+        return max(self.simulation.disturbances, default=0.0)
+
+    @property
+    def merging(self) -> bool:
+        """May every side go on?"""
+        return self.simulation.config.cluster.partition == "merge"
+
+
+def run(config: ClusterConfig) -> ClusterRun:
+    """Run it, and note what coordinators ask nodes to prepare."""
+    prepared: set[tuple[int, Nodes]] = set()
+    transform = config.network.transform
+
+    def note(packet: Receive) -> Receive:
+        header = inner(packet.header)
+        if isinstance(header, PrepareView):
+            prepared.add((header.view.number, header.view.pids))
+        return packet if transform is None else transform(packet)
+
+    network = msgspec.structs.replace(config.network, transform=note)
+    outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
+    return ClusterRun(outcome, prepared)
+
+
+def cluster_complaints(done: ClusterRun) -> list[Complaint]:
+    """All that is wrong with the views of this run, and with where it ended."""
+    found = [("numbers rise", sentence) for sentence in numbers_that_fall(done)]
+    if not done.merging:
+        found += [("one view per number", sentence) for sentence in two_of_a_number(done)]
+        found += [("one primary side", sentence) for sentence in two_sides(done)]
+    found += [("nothing is blocked", sentence) for sentence in blocked(done)]
+    return found
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+
+def numbers_that_fall(done: ClusterRun) -> Iterator[str]:
+    """View ids never go backwards at any process."""
+    highest: dict[tuple[ProcessId, GroupId | None], int] = {}
+    for p, group, number in _views_in_order(done):
+        before = highest.get((p, group), 0)
+        if number <= before:
+            where = "the cluster" if group is None else f"group {group}"
+            yield f"process {p} has view {before} of {where}, and then view {number}"
+        highest[p, group] = max(number, before)
+
+
+def _views_in_order(done: ClusterRun) -> Iterator[tuple[ProcessId, GroupId | None, int]]:
+    for _, p, number, _ in done.installed:
+        yield p, None, number
+    for p, _, *rows in done.outcome.log.records:
+        for row in rows:
+            if isinstance(row, View):
+                yield p, row.group, row.number
+
+
+def two_of_a_number(done: ClusterRun) -> Iterator[str]:
+    """Views of one number are one view."""
+    lists: dict[int, Nodes] = {}
+    for _, p, number, nodes in done.installed:
+        if lists.setdefault(number, nodes) != nodes:
+            yield f"view {number} is {nodes} at {p}, and {lists[number]} elsewhere"
+
+
+def two_sides(done: ClusterRun) -> Iterator[str]:
+    """Each view that anybody installed was made by a majority of the one before."""
+    views = dict(sorted((number, nodes) for _, _, number, nodes in done.installed))
+    for (number, nodes), (later, next_nodes) in pairwise(views.items()):
+        left = done.simulation.departing - set(next_nodes)
+        staying = tuple(p for p in nodes if p not in left)
+        if staying and not enough(next_nodes, staying):
+            yield f"view {later}, {next_nodes}, is no majority of view {number}, {nodes}"
+
+
+def enough(side: Collection[ProcessId], view: Nodes) -> bool:
+    """More than half of the view, or half with its first node."""
+    there = [p for p in view if p in side]
+    return len(there) > len(view) / 2 or (len(there) == len(view) / 2 and view[0] in there)
+
+
+# -- nothing is blocked for ever ------------------------------------------------------------------
+
+
+def blocked(done: ClusterRun) -> Iterator[str]:
+    """Everything is in place, in time; or too few live."""
+    out_of_place = list(misplaced(done))
+    if not out_of_place:
+        took = done_ms(done) - done.last_fault_ms
+        if took > UNBLOCKED_MS:
+            yield f"it took {took:.0f} ms until everything was in place again"
+    elif enough_live(done):
+        yield f"enough nodes live, but {out_of_place[0]}"
+    else:
+        yield from wrongly_blocked(done)
+
+
+def misplaced(done: ClusterRun) -> Iterator[str]:
+    """Hosts that are not where they want to be."""
+    simulation = done.simulation
+    views = set()
+    for host, standing in simulation.standing().items():
+        p = simulation.current[host]
+        if standing == "in" and p is not None:
+            machine: Any = simulation.machines[p]
+            views.add((machine.node_view.number, machine.pids))
+            lacking = [g for g in simulation.wishes[host] if not _is_member(machine, g, p)]
+            if lacking:
+                yield f"host {host} is not in its group {lacking[0]}"
+            if host in simulation.going:
+                yield f"host {host} does not get away"
+        elif standing != "down":
+            yield f"host {host} is {standing}"
+        elif simulation.starts[host] == MAX_STARTS:
+            yield f"host {host} was started {MAX_STARTS} times, and is out again"
+    if len(views) > 1:
+        yield f"there are {len(views)} node views: {sorted(views)}"
+
+
+def _is_member(machine: Any, g: GroupId, p: ProcessId) -> bool:
+    view = machine.view(g)
+    return view is not None and p in view.members
+
+
+def done_ms(done: ClusterRun) -> float:
+    """When the last view was installed, of the cluster or of a group."""
+    last = max((ms for ms, *_ in done.installed), default=0.0)
+    for _, tick, *rows in done.outcome.log.records:
+        if any(isinstance(row, View) for row in rows):
+            last = max(last, tick / TICKS_PER_MS)
+    return last
+
+
+def enough_live(done: ClusterRun) -> bool:
+    """Must those who live go on?"""
+    living = done.living
+    if done.merging:
+        return any(p in living for _, p, _, _ in done.installed)
+    base, nodes = settled_view(done)
+    views = {(number, pids) for _, _, number, pids in done.installed} | done.prepared
+    later = [pids for number, pids in views if number > base]
+    return all(enough(living, view) for view in (nodes, *later))
+
+
+def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
+    """The last view that all its nodes had for a while in which nothing happened; or the first."""
+    have: dict[int, set[ProcessId]] = {}
+    _, _, first, founder = done.installed[0]
+    found = (first, founder)
+    times = [ms for ms, *_ in done.installed] + done.simulation.disturbances
+    for ms, p, number, nodes in done.installed:
+        have.setdefault(number, set()).add(p)
+        quiet = not any(ms < other <= ms + SETTLED_MS for other in times)
+        if quiet and have[number].issuperset(nodes) and number > found[0]:
+            found = (number, nodes)
+    return found
+
+
+def wrongly_blocked(done: ClusterRun) -> Iterator[str]:
+    """Too few live; but then all of them must know, and wait."""
+    standing = done.simulation.standing()
+    rightly = done.simulation.cut_off()
+    for host, how in standing.items():
+        if how == "in" and any(other != "in" for other in standing.values() if other != "down"):
+            yield f"host {host} goes on, and not all others are with it: {standing}"
+        elif how == "stopped" or (how == "blocked" and host not in rightly):
+            yield f"host {host} is {how}, though by its own count it could go on"
