@@ -69,9 +69,7 @@ def _groups(rng: Random, hosts: int) -> tuple[GroupConfig, ...]:
     return tuple(GroupConfig(members=members) for members in groups)
 
 
-def _faults(
-    rng: Random, hosts: int, groups: int, late: tuple[int, ...]
-) -> tuple[Fault, ...]:
+def _faults(rng: Random, hosts: int, groups: int, late: tuple[int, ...]) -> tuple[Fault, ...]:
     faults: list[Fault] = [Boot(h, at_ms=_when(rng)) for h in late]
     for _ in range(rng.randint(0, 2)):
         host = rng.randrange(hosts)

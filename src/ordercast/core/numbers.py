@@ -11,6 +11,15 @@ from ordercast.errors import PeerError
 MAX_COUNT = 2**53  # no honest counter comes this far
 
 
+def next_view_number(before: int, leader: ProcessId, stride: int, leap: int = 1) -> int:
+    """The number of the next view of a group.
+
+    Where two sides of a partition may go on, each numbers views of its own: with a stride the
+    leader's number is part of it, so that no two sides ever give the same one.
+    """
+    return before + leap if stride == 1 else (before // stride + 1) * stride + leader % stride
+
+
 class NumberSet(PlainState):
     """A set of numbers 1, 2, 3, ... that is nearly an interval: a mark, and what came early."""
 

@@ -55,6 +55,7 @@ class Options(msgspec.Struct, frozen=True):
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
+    view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:
         self.durability  # noqa: B018  a wrong resilience is refused now

@@ -11,6 +11,7 @@ from abc import abstractmethod
 
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import next_view_number
 from ordercast.core.protocol import Options, on
 from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
@@ -203,7 +204,9 @@ class SequencedProtocol(SequencedMember):
             if p in now.members:
                 book.dismiss(p)
             book.end_stay(p)
-        number = now.number if members == now.members else now.number + 1
+        number = now.number
+        if members != now.members:
+            number = next_view_number(number, self.me, self.options.view_stride)
         last = book.last_of(guests, change.dead)
         return ViewEntry(book.N + 1, number, members, joined, last, book.stable, tuple(guests))
 

@@ -94,7 +94,7 @@ HEARD_LATELY = 2  # ticks
 HOST_TICKS = 40  # so long a side that was offered company stays
 LEAP = 256  # a coordinator that is gone may have made so many views that nobody else saw
 VIEWS_PER_TERM = 1 << 16  # of one group under one coordinator, before numbers could meet
-MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `Numbers`
+MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `next_view_number`
 
 
 class Cluster(PlainState, ABC):
@@ -133,6 +133,7 @@ class Cluster(PlainState, ABC):
         self.wanted: dict[tuple[GroupId, ProcessId], tuple[Want, int]] = {}  # with a former side
         self.acks: set[ProcessId] = set()  # who has the view announced last
         self.complaints: dict[tuple[ProcessId, ProcessId], int] = {}  # who does not hear whom
+        self.unstick_at = 0  # tick from which another word of one that is stuck is heard
         self.host_until = 0  # tick until which this side does not go over to another
         self.first_number = 0  # views of groups that are made here have higher numbers
         self.top_group: GroupId = 0  # no group has a higher number, as far as is known here
@@ -384,7 +385,7 @@ class Cluster(PlainState, ABC):
                 self._leave_for_good(Out(view.number, q))
             return
         if now is not None and q != now.coordinator:
-            raise PeerError(f"node {q} announces a view; {now.coordinator} coordinates")
+            return  # it asked two sides, and the other one let it in, too
         self._put_in_force(view)
         self.ballots = list(dict.fromkeys((*self.ballots, *nodes.ballots)))
         self._tell((q,), NodesAck(view.number))
@@ -515,7 +516,10 @@ class Cluster(PlainState, ABC):
         self._pursue()
 
     def _on_stuck(self, q: ProcessId) -> None:
-        if q in self.pids and self.acting() == self.me and self.ending is None:
+        if q not in self.pids or self.acting() != self.me or self.ending is not None:
+            return
+        if self.ticks >= self.unstick_at:
+            self.unstick_at = self.ticks + self.cluster_options.timeout_ticks
             self.refused = ()
             self._try(self._alive())
 
@@ -666,7 +670,8 @@ class Cluster(PlainState, ABC):
             end.attempt,
             self.installed,
             self.node_view or NodeView(0, (self.node,)),
-            tuple(self._without_departed(ballot) for ballot in self.ballots),
+            tuple(self.ballots),
+            tuple(sorted(self.departed)),
             None if prepared is None else prepared.attempt,
             groups,
             len(frames),
@@ -682,10 +687,6 @@ class Cluster(PlainState, ABC):
         for (gid, origin, n), kept in frames.items():
             header = UnstableFrame(end.attempt, gid, origin, n, kept.stamp)
             self._tell((q,), header, kept.payload)
-
-    def _without_departed(self, ballot: Ballot) -> Ballot:
-        nodes = tuple(p for p in ballot.nodes if p not in self.departed)
-        return Ballot(ballot.number, ballot.coordinator, nodes)
 
     def _on_no_primary(self, word: NoPrimary) -> None:
         if word.attempt != self.followed:

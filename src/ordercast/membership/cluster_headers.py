@@ -129,6 +129,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     installed: Attempt | None  # what made its view, if that took an attempt
     view: NodeView
     ballots: tuple[Ballot, ...]  # its view as it counts in a vote, and those prepared since
+    departed: tuple[ProcessId, ...]  # said good-bye: they do not count, unless they take part
     ready: Attempt | None  # a node view that it has prepared
     groups: tuple[GroupReport, ...]
     frames: int

@@ -11,6 +11,7 @@ import msgspec
 
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import next_view_number
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
@@ -25,23 +26,6 @@ from ordercast.membership.nodes import Ballot, NodeEntry, NodeView, deciding
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
 Pages = Callable[[str], type[OrderingProtocol]]  # the protocol of that name
-
-
-class Numbers(msgspec.Struct, frozen=True):
-    """How views of groups are numbered."""
-
-    stride: int  # more than 1 where two sides may go on: see `next`
-    leap: int = 1
-
-    def next(self, before: int, leader: ProcessId) -> int:
-        """The number of the next view of a group.
-
-        Where two sides may go on, each numbers views of its own: with a stride the leader's number
-        is part of it, so no two sides ever give the same one.
-        """
-        if self.stride == 1:
-            return before + self.leap
-        return (before // self.stride + 1) * self.stride + leader % self.stride
 
 
 class Finish(msgspec.Struct, frozen=True):
@@ -142,7 +126,7 @@ class Ending(PlainState):
         if not self.leap:
             leap = 1
         return self._next_views(
-            newest.view, [end for end in ends if end.lives], Numbers(stride, leap), pages
+            newest.view, [end for end in ends if end.lives], (stride, leap), pages
         )
 
     def _behind(self, newest: NodeReport) -> Finish | Without | None:
@@ -166,7 +150,9 @@ class Ending(PlainState):
             (report.ballots[0].number for report in self.reports.values() if report.ballots),
             default=0,
         )
-        lost = [b for b in deciding(ballots, in_force) if not b.won_by(self.nodes)]
+        departed = {p for report in self.reports.values() for p in report.departed}
+        counted = [b.without(departed.difference(self.nodes)) for b in deciding(ballots, in_force)]
+        lost = [b for b in counted if not b.won_by(self.nodes)]
         return min(lost, default=None, key=lambda b: (b.number, b.coordinator))
 
     def _by_group(self) -> dict[GroupId, dict[ProcessId, GroupReport]]:
@@ -177,7 +163,7 @@ class Ending(PlainState):
         return dict(sorted(found.items()))
 
     def _next_views(
-        self, view: NodeView, ends: list[GroupEnd], numbers: Numbers, pages: Pages
+        self, view: NodeView, ends: list[GroupEnd], steps: tuple[int, int], pages: Pages
     ) -> NextViews:
         known: dict[ProcessId, NodeEntry] = {
             node.pid: node for r in self.reports.values() for node in r.view.nodes
@@ -191,7 +177,7 @@ class Ending(PlainState):
         return NextViews(
             NodeView(self.attempt.number, tuple(known[p] for p in order if p in known)),
             {
-                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, numbers)
+                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, steps)
                 for end in ends
             },
             {end.gid: end.takers() for end in ends},
@@ -272,7 +258,7 @@ class GroupEnd:
         return tuple(p for p, r in self.settled.items() if r.delivers)
 
     def next_view(
-        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, numbers: Numbers
+        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, steps: tuple[int, int]
     ) -> NextGroupView:
         """A new era for those who live; a new number only if the members differ."""
         members = tuple(p for p in self.members if p in nodes)
@@ -280,7 +266,7 @@ class GroupEnd:
         number = self.number
         highest = max(r.number for r in self.reports.values())
         if members != self.members or highest > number:
-            number = numbers.next(max(highest, number), leader)
+            number = next_view_number(max(highest, number), leader, *steps)
         eras = (max(r.era, r.ready) for r in self.reports.values())
         entry = next(iter(self.reports.values())).entry
         return NextGroupView(entry, number, members, guests, max(eras) + 1, mark, self.last)

@@ -40,7 +40,7 @@ from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
-from ordercast.membership.headers import Go, Install, Propose, Ready, Report, Unstable
+from ordercast.membership.headers import Go, Install, NextView, Propose, Ready, Report, Unstable
 from ordercast.membership.plan import Plan, hanging_together
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
@@ -213,10 +213,13 @@ class LedMembership(PlainState):
         plans = [plan for plan in self.plans.values() if p in plan.audience]
         takes = {plan.view.group for plan in plans if p in plan.view.members}
         frames = sum(1 for g, _, _ in union if g in takes)
-        return Install(self.attempt, frames, self.mark, tuple(plan.next_view() for plan in plans))
+        return Install(self.attempt, frames, self.mark, tuple(map(self._next_view, plans)))
+
+    def _next_view(self, plan: Plan) -> NextView:
+        return plan.next_view(self.protocol.options.view_stride)
 
     def _install_here(self, out: Output) -> None:
-        views = tuple(plan.next_view() for plan in self.plans.values())
+        views = tuple(map(self._next_view, self.plans.values()))
         self.plans = {}
         self._install(out, self.me, Install(self.attempt, len(self.union), self.mark, views))
 

@@ -64,8 +64,13 @@ class Ballot(msgspec.Struct, frozen=True, array_like=True):
         """May this part of the view go on?"""
         there = sum(1 for p in self.nodes if p in side)
         if 2 * there == len(self.nodes):
-            return self.nodes[0] in side
+            return not self.nodes or self.nodes[0] in side
         return 2 * there > len(self.nodes)
+
+    def without(self, departed: Collection[ProcessId]) -> Ballot:
+        """Those who left in order do not count."""
+        nodes = tuple(p for p in self.nodes if p not in departed)
+        return Ballot(self.number, self.coordinator, nodes)
 
     def missing(self, side: Collection[ProcessId]) -> tuple[ProcessId, ...]:
         """Who is not on this side."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import next_view_number
 from ordercast.core.state import PlainState
 from ordercast.membership.headers import NextView
 
@@ -42,10 +43,11 @@ class Plan(PlainState):
         """Those of the view in force who do not."""
         return tuple(p for p in self.view.senders if p not in self.audience)
 
-    def next_view(self) -> NextView:
+    def next_view(self, stride: int) -> NextView:
         """A new era; a new number only if the members differ."""
-        changed = self.members != self.view.members
-        number = self.view.number + 1 if changed else self.view.number
+        number = self.view.number
+        if self.members != self.view.members:
+            number = next_view_number(number, self.view.leader, stride)
         group, era = self.view.group, self.view.era + 1
         return NextView(group, number, self.members, self.guests, era)
 

@@ -54,7 +54,8 @@ class ClusteredStack(Stack, Cluster):
     ) -> None:
         """Packets of the cluster may travel on a better network than those of groups."""
         Cluster.__init__(self, node, cluster_options)
-        Stack.__init__(self, node.pid, network=network, options=options, out=out)
+        strided = msgspec.structs.replace(options or Options(), view_stride=self.stride)
+        Stack.__init__(self, node.pid, network=network, options=strided, out=out)
         self.pages = pages
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
         self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
@@ -288,5 +289,5 @@ class ClusteredStack(Stack, Cluster):
         twin.pages = self.pages
         return twin
 
-    def step(self, events: Iterable[Event | Command]) -> Output:  # type: ignore[override]
-        return super().step(events)  # type: ignore[arg-type]
+    def step(self, events: Iterable[Event | Command]) -> Output:
+        return super().step(events)  # type: ignore[arg-type]  # `_handle` takes commands, too
