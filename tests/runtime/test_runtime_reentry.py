@@ -16,7 +16,10 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime import reentry
 from ordercast.runtime.control import Refused
 from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.reentry import why_no_seed
+from ordercast.runtime.site import Site
 from ordercast.runtime.status import query_status
+from ordercast.runtime.stay import Stays
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 
@@ -97,6 +100,7 @@ async def test_an_excluded_node_comes_back_and_its_group_works_again(
         await group.multicast(b"before")
         await until(lambda: all(main(node)["inbox_frames"] for node in cluster.nodes))
         cut(cluster, 1)
+        await back(two)
         assert [m.body for m in await read_until_out(two)] == [b"before"]
         view = await view_with(two, ("p1", "p3", "p2"))
         assert view.joined == ("p2",)
@@ -218,6 +222,7 @@ async def test_a_seed_that_is_out_itself_sends_a_newcomer_to_the_next_one(
         cut(cluster, 0)
         await until(lambda: asked)
         del role._consider
+        assert "not in the cluster" in await why_no_seed(cluster.leader._site, node.address)
         async with oc.Node("newcomer", seeds=seeds) as newcomer:
             assert newcomer.stats()["nodes"] == 2
             role._consider(*asked[0])
@@ -450,16 +455,111 @@ async def test_a_group_that_is_left_while_the_node_is_out_is_not_joined_again(
         assert again.members == ("p1", "p2")
 
 
+class Held:
+    """Questions of nodes that want to enter a group; the leader gets them later."""
+
+    def __init__(self, cluster: oc.LocalCluster) -> None:
+        self.questions: list[tuple[Any, ...]] = []
+        self._role = cluster.leader._site.role
+        self._role._enter = lambda *question: self.questions.append(question)
+
+    def release(self) -> None:
+        del self._role._enter
+        for question in self.questions:
+            self._role._enter(*question)
+
+
 async def test_a_group_on_its_way_back_cannot_be_joined_a_second_time(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
         await cluster.join("other", order="fifo")
+        held = Held(cluster)
         cut(cluster, 1)
-        await until(lambda: two.incarnation == 2)
-        with pytest.raises(oc.AlreadyJoined):
-            await two.join("other", order="fifo")
+        await until(lambda: held.questions)
+        for name in ("main", "other"):
+            with pytest.raises(oc.AlreadyJoined):
+                await two.join(name, order="fifo")
+        held.release()
         await back(two)
         assert set(two.stats()["groups"]) == {"main", "other"}
+
+
+async def test_a_group_that_is_left_while_it_is_joined_again_is_left_at_once(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        one, two = cluster.nodes
+        held = Held(cluster)
+        cut(cluster, 1)
+        await until(lambda: held.questions)
+        await cluster.groups[1].leave()
+        held.release()
+        await back(two)
+        await until(lambda: not two.stats()["groups"])
+        await view_with(one, ("p1", "p2"))
+        await view_with(one, ("p1",))
+
+
+async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow, failed = Site.follow, []
+
+    async def fail_once(site: Site, *given: Any, **named: Any) -> dict[str, str]:
+        unreachable = await follow(site, *given, **named)
+        if not failed:
+            failed.append(site)
+            site.fail(oc.Excluded("main", 1, "half-way"))
+        return unreachable
+
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        monkeypatch.setattr(Site, "follow", fail_once)
+        cut(cluster, 1)
+        await back(two, 3)
+        assert failed and two.stats()["re_entries"] == 1
+        await read_until_out(two)
+        await view_with(two, ("p1", "p2"))
+
+
+async def test_a_way_back_that_waits_ends_when_the_next_one_begins(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[Stays] = []
+
+    async def refuse(stays: Stays, seat: object) -> None:
+        refused.append(stays)
+        raise oc.JoinTimeout({"main": "for a test"}, 1)
+
+    async with ordercast_cluster(2, order="total") as cluster:
+        two = cluster.nodes[1]
+        tasks = asyncio.all_tasks()
+        with monkeypatch.context() as patch:
+            patch.setattr(Stays, "rejoin", refuse)
+            cut(cluster, 1)
+            await until(lambda: refused)
+            assert "again yet" in two.stats()["out_reason"]
+            cut(cluster, 1)
+            await until(lambda: two._site.error is not None)
+        await back(two, 3)
+        assert asyncio.all_tasks() - {two._returning} <= tasks
+
+
+async def test_what_nobody_took_of_an_incarnation_is_not_in_its_log(
+    tmp_path: Path, ordercast_cluster
+) -> None:
+    async with ordercast_cluster(2, order="total", trace=tmp_path) as cluster:
+        two = cluster.nodes[1]
+        await cluster.groups[0].multicast(b"never taken")
+        await until(lambda: main(two)["inbox_frames"])
+        cut(cluster, 1)
+        await back(two)
+    assert not list(tmp_path.rglob("*.seg"))  # all logs are closed and sealed
+    kinds = {e.process: set() for e in read_events(tmp_path)}
+    for event in read_events(tmp_path):
+        kinds[event.process].add(event.kind)
+    assert not kinds["p2#1"] & {"view", "deliver", "end"}
+    assert {"view", "end"} <= kinds["p2#2"]
 
 
 async def test_a_group_that_is_something_else_now_is_lost_and_says_so(

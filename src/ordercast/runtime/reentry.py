@@ -133,7 +133,7 @@ class Reentry:
         first = number * ASKED_AT_ONCE % max(1, len(self._addresses))
         turned = self._addresses[first:] + self._addresses[:first]
         dials = {
-            asyncio.ensure_future(self._answers(site, address)): address
+            asyncio.ensure_future(_ask(site, address)): address
             for address in islice(turned, ASKED_AT_ONCE)
         }
         reasons: dict[str, str] = {}
@@ -149,16 +149,6 @@ class Reentry:
         if site.options.discover is not None:
             return ()
         raise JoinTimeout(reasons, REACH)
-
-    async def _answers(self, site: Site, address: str) -> tuple[str, str | None]:
-        """Why nobody of this cluster can be reached there; None: somebody can."""
-        try:
-            conn = await site.peers.dial(address, REACH, as_stranger=True)
-        except (OSError, PeerError) as reason:
-            return address, why_unreachable(reason)
-        conn.close("it answers")
-        is_in = conn.hello is not None and conn.hello.incarnation
-        return address, None if is_in else "it is not in the cluster itself"
 
     # -- into the groups --------------------------------------------------------------------------
 
@@ -195,3 +185,18 @@ class Reentry:
             raise
         except OrdercastError as reason:  # the next `send_to` will tell
             log.debug("no guest of %r again: %s", name, reason)
+
+
+async def _ask(site: Site, address: str) -> tuple[str, str | None]:
+    return address, await why_no_seed(site, address)
+
+
+async def why_no_seed(site: Site, address: str) -> str | None:
+    """Why nobody at this address can let the node in; None: somebody may."""
+    try:
+        conn = await site.peers.dial(address, REACH, as_stranger=True)
+    except (OSError, PeerError) as reason:
+        return why_unreachable(reason)
+    conn.close("it answers")
+    is_in = conn.hello is not None and conn.hello.incarnation
+    return None if is_in else "it is not in the cluster itself"
