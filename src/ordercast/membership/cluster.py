@@ -321,7 +321,9 @@ class Cluster(PlainState, ABC):
             if self.pids and not self.stopped:
                 self._tell((self.pids[0],), Sighted(coordinator, size))
             return
-        if (size, -coordinator) > (len(self.pids), -self.me) and self.ticks >= self.host_until:
+        if (size, -coordinator) < (len(self.pids), -self.me):
+            self._tell((coordinator,), self._heartbeat(yours=False))  # it may not know of us
+        elif self.ticks >= self.host_until:
             self._tell((coordinator,), Offer())
 
     def _on_offer(self, q: ProcessId) -> None:
