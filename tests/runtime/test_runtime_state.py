@@ -13,6 +13,7 @@ import ordercast as oc
 import replicas
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import StateBegin, StateChunk, StateEnd
+from ordercast.runtime.state import bring_together
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 from ordercast.wire.control import CONTROL_CHANNEL
@@ -504,6 +505,22 @@ async def test_a_giver_killed_in_the_middle_of_a_large_state_is_replaced(
         assert {replica["digest"] for replica in found} == {found[0]["digest"]}
         assert found[-1]["sets"] == 1
     check(tmp_path, "sequencer_pb")
+
+
+def test_two_sides_are_brought_together_by_the_application() -> None:
+    had: list[bytes] = []
+    sides = (("a", "b"), ("c",))
+
+    def union(given: object, mine: bytes, chosen: bytes) -> bytes:
+        assert given == sides
+        return chosen + mine
+
+    bring_together(oc.State(get=lambda: b"mine", set=had.append, merge=union), sides, b"chosen ")
+    bring_together(oc.State(get=bytes, set=had.append, merge=lambda *_: None), sides, b"chosen")
+    bring_together(oc.State(get=bytes, set=had.append), sides, b"chosen")
+    assert had == [b"chosen mine", b"chosen", b"chosen"]
+    with pytest.raises(TypeError, match=r"State\.merge returned str; a state is bytes"):
+        bring_together(oc.State(get=bytes, set=had.append, merge=lambda *_: "x"), sides, b"")  # type: ignore[arg-type,return-value]
 
 
 async def test_something_else_than_a_state_is_refused(ordercast_cluster) -> None:

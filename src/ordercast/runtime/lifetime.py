@@ -135,8 +135,8 @@ class Lifetime:
 
 def begins_batch(parcel: Parcel) -> bool:
     """Must the application have handled all before it?"""
-    member, item, *_ = parcel
-    return not isinstance(item, tuple) and member.begins_batch(item)
+    item = parcel[1]
+    return not isinstance(item, tuple) and parcel[0].begins_batch(item)
 
 
 def open_parcel(parcel: Parcel) -> list[Event]:
