@@ -124,7 +124,7 @@ class ClusteredStack(Stack, Cluster):
                 self.receive_cluster(packet)
             except PeerError as fault:
                 self.out.faults.append((packet.src, str(fault)))
-        elif packet.src in self.pids and not (self.stopped and self._is_of_the_past(packet)):
+        elif packet.src in self.in_view and not (self.stopped and self._is_of_the_past(packet)):
             super()._receive(packet)
 
     def _is_of_the_past(self, packet: Receive) -> bool:
@@ -277,7 +277,7 @@ class ClusteredStack(Stack, Cluster):
         return super()._needs_link(g, header)
 
     def _has_peer(self, p: ProcessId) -> bool:
-        return p in self.pids or super()._has_peer(p)
+        return p in self.in_view or super()._has_peer(p)
 
     # -- plain state ------------------------------------------------------------------------------
 

@@ -1,0 +1,196 @@
+"""What one node knows of its cluster, and what it asks of its groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.output import Output
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.state import PlainState
+from ordercast.membership.cluster_headers import (
+    CLUSTER_GROUP,
+    Attempt,
+    GroupReport,
+    Heartbeat,
+    NextGroupView,
+    PrepareView,
+    Want,
+)
+from ordercast.membership.detector import detector
+from ordercast.membership.ending import Ending, Frames
+from ordercast.membership.flapping import Flapping
+from ordercast.membership.nodes import Ballot, NodeEntry, NodeView
+from ordercast.membership.standing import (
+    Blocked,
+    ClusterOptions,
+    Dissolved,
+    Installed,
+    Out,
+)
+
+MERGE_STRIDE = 1 << 20  # numbers of views where sides may go on alone: see `next_view_number`
+
+
+class Knowledge(PlainState, ABC):
+    """The state that all parts of the cluster machine share."""
+
+    def __init__(self, node: NodeEntry, options: ClusterOptions) -> None:
+        self.node = node
+        self.me = node.pid
+        self.cluster_options = options
+        self.node_view: NodeView | None = None  # in force here
+        self.pids: tuple[ProcessId, ...] = ()  # its nodes, in order
+        self.in_view: frozenset[ProcessId] = frozenset()  # the same, to look up
+        self.installed: Attempt | None = None  # the attempt that made it, or a view before it
+        self.ballots: list[Ballot] = []  # the view that is known to be in force, and those since
+        self.departed: set[ProcessId] = set()  # said good-bye, and are still in the view
+        self.detector = detector(options.detector, options.timeout_ticks)
+        self.flapping = Flapping()
+        self.blocked: Blocked | None = None  # this side is no majority
+        self.out_of_it = False  # the others went on without this node
+        self.contacts: tuple[ProcessId, ...] = ()  # while this node is not in
+        self.going = False  # this node wants to leave
+        self.lost: dict[ProcessId, NodeEntry] = {}  # excluded; they may live beyond a partition
+        self.wants: dict[GroupId, Want] = {}  # groups this node wants to be in
+        self.unwants: set[GroupId] = set()  # groups this node wants to be out of
+        self.ticks = 0
+        # the end of a view
+        self.followed: Attempt | None = None  # no lower attempt counts here any more
+        self.stopped = False  # between END and INSTALL nothing is sent or delivered
+        self.stopped_for = 0  # ticks
+        self.union: Frames = {}  # what has come of it for the attempt that is followed
+        self.prepared: PrepareView | None = None  # ready, or waiting for frames
+        self.prepared_union: Frames = {}  # what is delivered with it
+        self.ready = False  # READY was said for what is prepared
+        # as the coordinator
+        self.ending: Ending | None = None
+        self.refused: tuple[ProcessId, ...] = ()  # these were too few: no use to try again
+        self.joiners: dict[ProcessId, tuple[NodeEntry, int]] = {}  # and since which tick they ask
+        self.wanted: dict[tuple[GroupId, ProcessId], tuple[Want, int]] = {}  # with a former side
+        self.acks: set[ProcessId] = set()  # who has the view announced last
+        self.complaints: dict[tuple[ProcessId, ProcessId], int] = {}  # who does not hear whom
+        self.unstick_at = 0  # tick from which another word of one that is stuck is heard
+        self.host_until = 0  # tick until which this side does not go over to another
+        self.first_number = 0  # views of groups that are made here have higher numbers
+        self.top_group: GroupId = 0  # no group has a higher number, as far as is known here
+
+    # -- what a subclass knows of groups ----------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def effects(self) -> Output:
+        """Where effects go."""
+
+    @abstractmethod
+    def page(self, protocol: str) -> type[OrderingProtocol]:
+        """The protocol of that name; a `PeerError` if it is not built in."""
+
+    @abstractmethod
+    def stop_groups(self) -> None:
+        """Nothing is sent or delivered in any group until `begin_groups`."""
+
+    @abstractmethod
+    def finish_groups(self, eras: Sequence[tuple[GroupId, int]]) -> None:
+        """Begin those of these eras for which all is ready here."""
+
+    @abstractmethod
+    def report_groups(self) -> tuple[tuple[GroupReport, ...], Frames]:
+        """Every group that is open here and has a view, and what is unstable in them."""
+
+    @abstractmethod
+    def begin_groups(
+        self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
+    ) -> None:
+        """Deliver the union, begin the views, go on sending."""
+
+    @abstractmethod
+    def change_group(
+        self, want: Want | None, gid: GroupId, *, joined: tuple[ProcessId, ...] = (),
+        guests: tuple[ProcessId, ...] = (), left: tuple[ProcessId, ...] = (),
+    ) -> None:  # fmt: skip
+        """At the coordinator: lead a change of one group; make it if it is new."""
+
+    @abstractmethod
+    def is_in(self, want: Want) -> bool:
+        """Is what this node wants so already?"""
+
+    @abstractmethod
+    def is_out(self, gid: GroupId) -> bool:
+        """Is this node out of the group?"""
+
+    @abstractmethod
+    def forget_node(self, pid: ProcessId) -> None:
+        """It is gone for good."""
+
+    @abstractmethod
+    def repeat_wishes(self) -> None:
+        """Ask the coordinator again for what is not so yet."""
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    @property
+    def coordinates(self) -> bool:
+        """Is this the first node of the view, and in charge?"""
+        return bool(self.pids) and self.pids[0] == self.me and not self.stopped
+
+    @property
+    def stride(self) -> int:
+        """Of the numbers of group views."""
+        return MERGE_STRIDE if self.cluster_options.partition == "merge" else 1
+
+    def acting(self) -> ProcessId:
+        """The first node that is not suspected: it ends the view if need be."""
+        return next(p for p in self.pids if p == self.me or p not in self.detector.suspected)
+
+    def _heartbeat(self, *, yours: bool) -> Heartbeat:
+        assert self.node_view is not None
+        confirmed = self.ballots[0].number if self.coordinates else 0
+        view = self.node_view
+        return Heartbeat(view.number, view.coordinator, len(view.nodes), yours, confirmed)
+
+    def _ballot(self) -> Ballot:
+        assert self.node_view is not None
+        return ballot_of(self.node_view)
+
+    # -- what all parts do ------------------------------------------------------------------------
+
+    def _put_in_force(self, view: NodeView) -> None:
+        before = () if self.node_view is None else self.node_view.nodes
+        self.node_view = view
+        self.pids = view.pids
+        self.in_view = frozenset(view.pids)
+        self.contacts = ()
+        excluded = [n for n in before if n.pid not in view.pids and n.pid not in self.departed]
+        names = {node.name for node in view.nodes}
+        if self.installed is not None and self.installed.number == view.number:
+            self.lost.update((node.pid, node) for node in excluded)
+            for node in excluded:
+                self.flapping.excluded(node.name)
+        else:
+            excluded = []
+        self.lost = {p: node for p, node in self.lost.items() if node.name not in names}
+        self.departed &= set(view.pids)
+        for pid in view.pids:
+            self.joiners.pop(pid, None)
+        self.detector.watch(p for p in view.pids if p != self.me)
+        self.effects.news.append(Installed(view, tuple(node.pid for node in excluded)))
+
+    def _leave_for_good(self, news: Out | Dissolved) -> None:
+        self.out_of_it = True
+        self.stopped = True
+        self.ending = None
+        self.stop_groups()
+        self.effects.news.append(news)
+
+    def _tell(
+        self, to: tuple[ProcessId, ...], header: msgspec.Struct, payload: bytes = b""
+    ) -> None:
+        self.effects.transmits.append((to, CLUSTER_GROUP, 0, header, payload))
+
+
+def ballot_of(view: NodeView) -> Ballot:
+    return Ballot(view.number, view.coordinator, view.pids)

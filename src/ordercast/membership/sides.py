@@ -1,0 +1,80 @@
+"""Heartbeats, and how the sides of a partition meet again.
+
+A node that was excluded is sought: the coordinator says now and then what its view is. With
+`primary` one that hears of a view without it is out. With `merge` the smaller side asks the larger
+one whether it may come, and ends its views in order before it does.
+"""
+
+from __future__ import annotations
+
+from ordercast.core.ids import ProcessId
+from ordercast.membership.cluster_headers import (
+    Heartbeat,
+    Join,
+    Offer,
+    Sighted,
+    Welcome,
+)
+from ordercast.membership.standing import (
+    Out,
+)
+from ordercast.membership.suspicion import Suspicion
+
+SEEK_EVERY = 4  # ticks between two words to nodes that were lost
+HOST_TICKS = 40  # so long a side that was offered company stays
+
+
+class Sides(Suspicion):
+    """Who is heard, on this side and beyond."""
+
+    def _send_heartbeats(self) -> None:
+        assert self.node_view is not None
+        others = tuple(p for p in self.pids if p != self.me)
+        if others:
+            self._tell(others, self._heartbeat(yours=True))
+        if self.lost and self.coordinates and self.ticks % SEEK_EVERY == 0:
+            self._tell(tuple(self.lost), self._heartbeat(yours=False))
+
+    def _on_heartbeat(self, q: ProcessId, beat: Heartbeat) -> None:
+        view = self.node_view
+        if view is None:
+            return
+        if beat.yours:
+            if q not in self.pids:  # we never heard of it, or went on without it
+                self._tell((q,), self._heartbeat(yours=False))
+            elif q == view.coordinator and not self.stopped:
+                if beat.view > view.number:  # its announcement came while we were stopped
+                    self._tell((q,), Join(self.node))
+                elif beat.confirmed == view.number:
+                    self.ballots = self.ballots[-1:]
+            return
+        if self.cluster_options.partition == "primary":
+            if beat.view >= view.number:
+                self._leave_for_good(Out(beat.view, q))
+        elif q in self.pids:  # it goes on without us: then we go on without it
+            self.detector.told(q)
+            self._pursue()
+        else:
+            self._sighted(beat.coordinator, beat.size)
+
+    # -- two sides meet ---------------------------------------------------------------------------
+
+    def _sighted(self, coordinator: ProcessId, size: int) -> None:
+        """The larger side stays; of equal ones that with the older coordinator."""
+        if not self.coordinates:
+            if self.pids and not self.stopped:
+                self._tell((self.pids[0],), Sighted(coordinator, size))
+            return
+        if (size, -coordinator) < (len(self.pids), -self.me):
+            self._tell((coordinator,), self._heartbeat(yours=False))  # it may not know of us
+        elif self.ticks >= self.host_until:
+            self._tell((coordinator,), Offer())
+
+    def _on_offer(self, q: ProcessId) -> None:
+        if self.coordinates and q not in self.pids:
+            self.host_until = self.ticks + HOST_TICKS
+            self._tell((q,), Welcome())
+
+    def _on_welcome(self, q: ProcessId) -> None:
+        if self.coordinates and q not in self.pids and self.ticks >= self.host_until:
+            self._end_view(self._alive(), into=q)

@@ -1,0 +1,274 @@
+"""The end of a node view: one flush over all groups, led by whoever is first.
+
+end of the view            attempt := a number above all seen;  END(attempt, nodes) to the nodes
+END at p                   stop all groups;  send what is unstable in them, and REPORT
+all have reported          not enough for a majority: NO PRIMARY to all
+                           else send the union, and PREPARE(attempt, views)
+PREPARE at p               when the union is here: READY
+all are ready              INSTALL to all
+INSTALL at p               deliver the union;  begin the node view and all views of groups
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ordercast.core.events import Kept
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.membership.cluster_headers import (
+    Attempt,
+    EndView,
+    InstallView,
+    NodeReport,
+    NoPrimary,
+    Overruled,
+    PrepareView,
+    UnstableFrame,
+    ViewReady,
+)
+from ordercast.membership.ending import Ending, Finish, Frames, Minority, NextViews, Without
+from ordercast.membership.knowledge import Knowledge, ballot_of
+from ordercast.membership.nodes import NodeView
+from ordercast.membership.standing import (
+    Blocked,
+    Dissolved,
+    Out,
+    Resumed,
+)
+
+LEAP = 256  # a coordinator that is gone may have made so many views that nobody else saw
+VIEWS_PER_TERM = 1 << 16  # of one group under one coordinator, before numbers could meet
+
+
+class ViewEnd(Knowledge):
+    """Both parts in the end of a view: its coordinator's, and every node's."""
+
+    # -- its coordinator --------------------------------------------------------------------------
+
+    def _end_view(
+        self,
+        nodes: tuple[ProcessId, ...],
+        finish: Finish | None = None,
+        into: ProcessId | None = None,
+    ) -> None:
+        eras = () if finish is None else finish.eras
+        view = None if finish is None else finish.view
+        self._finish(eras, view)
+        nodes = tuple(p for p in nodes if p in self.pids)
+        highest = max(self._numbers_seen()) + (1 if self.pids[0] == self.me else LEAP)
+        attempt = Attempt(highest, self.pids.index(self.me), self.me)
+        self.ending = Ending(attempt, nodes, into=into, leap=self.pids[0] != self.me)
+        end = EndView(attempt, nodes, eras, view)
+        others = tuple(p for p in nodes if p != self.me)
+        if others:
+            self._tell(others, end)
+        self._follow(self.me, end)
+
+    def _finish(self, eras: Sequence[tuple[GroupId, int]], view: Attempt | None) -> None:
+        """Somebody has begun what is only ready here."""
+        if self.prepared is not None and self.ready and view == self.prepared.attempt:
+            self._install()
+        if eras:
+            self.finish_groups(eras)
+
+    def _numbers_seen(self) -> Iterable[int]:
+        yield 0 if self.node_view is None else self.node_view.number
+        yield 0 if self.followed is None else self.followed.number
+        yield from (ballot.number for ballot in self.ballots)
+
+    def _on_report(self, p: ProcessId, report: NodeReport) -> None:
+        if self.ending is not None and report.attempt == self.ending.attempt:
+            self.top_group = max(self.top_group, report.top_group)
+            self.ending.reported(p, report)
+            self._go_on_when_complete()
+
+    def _on_unstable(self, p: ProcessId, header: UnstableFrame, payload: bytes) -> None:
+        ending = self.ending
+        if ending is not None and header.attempt == ending.attempt and ending.next is None:
+            ending.frame(p, header, payload)
+            self._go_on_when_complete()
+        elif header.attempt == self.followed and p == header.attempt.coordinator:
+            kept = Kept(header.origin, header.n, header.stamp, payload)
+            self.union[header.gid, header.origin, header.n] = kept
+            self._say_ready()
+
+    def _go_on_when_complete(self) -> None:
+        ending = self.ending
+        if ending is None or ending.next is not None or not ending.complete():
+            return
+        voting = self.cluster_options.partition == "primary"
+        found = ending.resolve(voting=voting, stride=self.stride, leap=LEAP, pages=self.page)
+        if isinstance(found, Finish):
+            self._end_view(ending.nodes, found, ending.into)
+        elif isinstance(found, Without):
+            for p in found.nodes - {self.me}:
+                self.detector.told(p)
+            if self.me in found.nodes:  # another must lead: it will hear nothing from us
+                self._leave_for_good(Out(ending.attempt.number, self.me))
+            else:
+                self._end_view(tuple(p for p in ending.nodes if p not in found.nodes))
+        elif isinstance(found, Minority):
+            self._refuse(ending, found)
+        else:
+            self._prepare(ending, found)
+
+    def _refuse(self, ending: Ending, minority: Minority) -> None:
+        self.ending = None
+        self.refused = ending.nodes
+        word = NoPrimary(ending.attempt, minority.ballot.number, minority.missing)
+        others = tuple(p for p in ending.nodes if p != self.me)
+        if others:
+            self._tell(others, word)
+        self._on_no_primary(word)
+
+    def _prepare(self, ending: Ending, found: NextViews) -> None:
+        ending.next = found
+        ending.unready = set(ending.nodes)
+        for p in ending.nodes:
+            if p != self.me:
+                prepare, frames = self._prepare_for(p, ending, found)
+                self._tell((p,), prepare)
+                for (gid, origin, n), kept in frames.items():
+                    header = UnstableFrame(ending.attempt, gid, origin, n, kept.stamp)
+                    self._tell((p,), header, kept.payload)
+        prepare, self.union = self._prepare_for(self.me, ending, found)
+        self._on_prepare(self.me, prepare)
+
+    def _prepare_for(
+        self, p: ProcessId, ending: Ending, found: NextViews
+    ) -> tuple[PrepareView, Frames]:
+        # The coordinator leads all groups, also those in which it is not.
+        groups = tuple(
+            view for gid, view in found.groups.items() if p in found.told[gid] or p == self.me
+        )
+        frames = {key: kept for key, kept in found.union.items() if p in found.takers[key[0]]}
+        view = found.view
+        into = -1 if ending.into is None else ending.into
+        return PrepareView(ending.attempt, view, groups, len(frames), into), frames
+
+    def _on_ready(self, p: ProcessId, ready: ViewReady) -> None:
+        ending = self.ending
+        if ending is None or ending.next is None or ready.attempt != ending.attempt:
+            return
+        ending.unready.discard(p)
+        if not ending.unready:
+            others = tuple(p for p in ending.nodes if p != self.me)
+            if others:
+                self._tell(others, InstallView(ending.attempt))
+            self._install()
+
+    def _on_overruled(self, word: Overruled) -> None:
+        """Others follow a higher attempt: if it fails, ours must be higher still."""
+        if self.ending is not None and word.attempt == self.ending.attempt:
+            if self.followed is None or word.followed.number > self.followed.number:
+                self.followed = word.followed
+            self.ending = None
+
+    # -- a node -----------------------------------------------------------------------------------
+
+    def _on_end(self, q: ProcessId, end: EndView) -> None:
+        if self.me not in end.nodes or self.out_of_it or q != end.attempt.coordinator:
+            return
+        number = 0 if self.node_view is None else self.node_view.number
+        if end.attempt.number <= number or (self.pids and q not in self.pids):
+            return
+        if not end.attempt.beats(self.followed):
+            if self.followed is not None and end.attempt != self.followed:
+                self._tell((q,), Overruled(end.attempt, self.followed))
+            return
+        self.ending = None
+        self._follow(q, end)
+
+    def _follow(self, q: ProcessId, end: EndView) -> None:
+        self._finish(end.finish, end.finish_view)
+        self.followed = end.attempt
+        self.stopped = True
+        self.stop_groups()
+        groups, frames = self.report_groups()
+        prepared = self.prepared if self.ready else None
+        report = NodeReport(
+            end.attempt,
+            self.installed,
+            self.node_view or NodeView(0, (self.node,)),
+            tuple(self.ballots),
+            tuple(sorted(self.departed)),
+            None if prepared is None else prepared.attempt,
+            groups,
+            len(frames),
+            self.top_group,
+        )
+        self.union = {}
+        if q == self.me:
+            assert self.ending is not None
+            self.ending.frames[self.me] = frames
+            self._on_report(self.me, report)
+            return
+        self._tell((q,), report)
+        for (gid, origin, n), kept in frames.items():
+            header = UnstableFrame(end.attempt, gid, origin, n, kept.stamp)
+            self._tell((q,), header, kept.payload)
+
+    def _on_no_primary(self, word: NoPrimary) -> None:
+        if word.attempt != self.followed:
+            return
+        blocked = Blocked(word.view, word.missing)
+        if self.blocked != blocked:
+            self.blocked = blocked
+            self.effects.news.append(blocked)
+
+    def _on_prepare(self, q: ProcessId, prepare: PrepareView) -> None:
+        if prepare.attempt != self.followed or q != prepare.attempt.coordinator:
+            return
+        if self.prepared is None or self.prepared.attempt != prepare.attempt:
+            self.prepared, self.ready = prepare, False
+            self._say_ready()
+
+    def _say_ready(self) -> None:
+        prepare = self.prepared
+        if prepare is None or self.ready or prepare.attempt != self.followed:
+            return
+        if len(self.union) < prepare.frames:
+            return
+        self.ready = True
+        self.prepared_union, self.union = self.union, {}
+        self.ballots.append(ballot_of(prepare.view))
+        ready = ViewReady(prepare.attempt)
+        if prepare.attempt.coordinator == self.me:
+            self._on_ready(self.me, ready)
+        else:
+            self._tell((prepare.attempt.coordinator,), ready)
+
+    def _on_install(self, q: ProcessId, install: InstallView) -> None:
+        prepared = self.prepared
+        if prepared is None or not self.ready or install.attempt != self.followed:
+            return
+        if prepared.attempt == install.attempt and q == install.attempt.coordinator:
+            self._install()
+
+    def _install(self) -> None:
+        prepare, union = self.prepared, self.prepared_union
+        assert prepare is not None and self.ready, "only what is ready begins"
+        self.prepared, self.prepared_union, self.ready = None, {}, False
+        self.ending, self.stopped, self.stopped_for = None, False, 0
+        self.complaints = {}
+        self.installed = prepare.attempt
+        was_blocked, self.blocked, self.refused = self.blocked, None, ()
+        if was_blocked is not None:
+            self.effects.news.append(Resumed())
+        before = self.pids
+        if before[:1] != (self.me,) == prepare.view.pids[:1]:
+            # A group may have been known only to those who are gone.
+            self.first_number = prepare.view.number * VIEWS_PER_TERM
+        self._put_in_force(prepare.view)
+        self.ballots = [self._ballot()]
+        self.begin_groups(prepare.groups, union, prepare.view.coordinator)
+        gone = tuple(p for p in before if p not in self.pids)
+        for p in gone:
+            self.forget_node(p)
+        if gone and self.coordinates:  # they may live, and wait
+            self._tell(gone, self._heartbeat(yours=False))
+        if prepare.into >= 0:
+            names = tuple(node.name for node in prepare.view.nodes)
+            self._leave_for_good(Dissolved(prepare.into, names))
+        else:
+            self.repeat_wishes()
