@@ -514,11 +514,13 @@ async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
 
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
-        monkeypatch.setattr(Site, "follow", fail_once)
+        guard = Doorkeeper(cluster)
         cut(cluster, 1)
+        await read_until_out(two)
+        monkeypatch.setattr(Site, "follow", fail_once)
+        guard.stop()
         await back(two, 3)
         assert failed and two.stats()["re_entries"] == 1
-        await read_until_out(two)
         await view_with(two, ("p1", "p2"))
 
 
