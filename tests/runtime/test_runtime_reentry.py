@@ -524,6 +524,21 @@ async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
         await view_with(two, ("p1", "p2"))
 
 
+async def test_an_error_of_ours_on_the_way_back_ends_the_stream_with_it(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(site: Site, *_: object, **__: object) -> dict[str, str]:
+        raise RuntimeError("a bug")
+
+    async with ordercast_cluster(2, order="total") as cluster:
+        monkeypatch.setattr(Site, "follow", fail)
+        cut(cluster, 1)
+        await read_until_out(cluster.nodes[1])
+        with pytest.raises(RuntimeError, match="a bug"):
+            async for _ in cluster.nodes[1]:
+                pass
+
+
 async def test_a_way_back_that_waits_ends_when_the_next_one_begins(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from errno import EADDRINUSE
-from itertools import count, islice
+from itertools import islice
 
 from ordercast.errors import (
     AlreadyJoined,
@@ -21,6 +21,7 @@ from ordercast.errors import (
     OrdercastError,
     PeerError,
     StateUnavailable,
+    UsageError,
 )
 from ordercast.runtime.addresses import Address
 from ordercast.runtime.closing import FAREWELL, drop_site
@@ -68,10 +69,20 @@ class Reentry:
         self._lifetime = old.lifetime
 
     async def run(self, before: asyncio.Task[None] | None) -> None:
-        """Come back. `before` is the way back that this outage cut short."""
+        """Come back. `before` is the way back that this outage cut short.
+
+        An error of ours ends the node: its streams raise it.
+        """
         if before is not None:
             before.cancel()
             await asyncio.wait((before,))
+        try:
+            await self._come_back()
+        except Exception as error:
+            log.error("%s cannot come back", self._old.me.identity, exc_info=error)
+            self._lifetime.end(error)
+
+    async def _come_back(self) -> None:
         log.warning("%s is out: %s", self._old.me.identity, self._old.error)
         await self._old.role.stopped()
         await self._old.peers.closed(FAREWELL)
@@ -85,16 +96,15 @@ class Reentry:
     # -- into the cluster -------------------------------------------------------------------------
 
     async def _get_in(self) -> Site:
-        pause = FIRST_PAUSE
-        for number in count():
+        number, pause = 0, FIRST_PAUSE
+        while True:
             try:
                 return await self._round(number)
             except (OSError, OrdercastError) as reason:
                 self._lifetime.out_reason = f"it cannot come back yet: {reason}"
                 log.debug("%s is still out: %s", self._old.me.identity, reason)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-        raise AssertionError("counting has no end")
+            number, pause = number + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _round(self, number: int) -> Site:
         """Ask some of the addresses to let this node in."""
@@ -117,7 +127,10 @@ class Reentry:
     def _check_that_somebody_reads(self) -> None:
         unread = self._lifetime.unread_outages
         if unread >= MAX_UNREAD_OUTAGES:
-            raise JoinTimeout({"the stream": f"{unread} outages in it were never read"}, 0)
+            raise UsageError(
+                f"{unread} outages in a stream of this node were never read, and it comes back "
+                f"only while they are fewer than {MAX_UNREAD_OUTAGES}: read the stream"
+            )
 
     async def _listen(self, site: Site, number: int) -> None:
         try:
