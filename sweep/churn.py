@@ -6,12 +6,20 @@ from random import Random
 
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.membership.standing import ClusterOptions, Policy
-from ordercast.simulation.clustered import Boot, Calm, ClusterConfig, Depart, PartitionHosts
+from ordercast.simulation.clustered import (
+    Boot,
+    Calm,
+    ClusterConfig,
+    ClusterFault,
+    Depart,
+    PartitionHosts,
+)
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.delays import Uniform
-from ordercast.simulation.faults import Crash, Fault, Heal, Join, Leave
+from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
+from sweep.ambush import CrashOfWhoEndsAView
 
 NETWORKS = (
     NetworkModel(fifo=True),  # connections: a crash breaks them
@@ -20,9 +28,11 @@ NETWORKS = (
     NetworkModel(loss=0.15, delay=Uniform(300, 4000)),
 )
 
+LOSSES = (0.0, 0.5, 1.0)  # of what a node had under way when it crashed
+
 FORMED_MS = 150  # by then the first nodes are together
 CHURN_MS = 900  # so long things happen
-SETTLE_MS = 2500  # after the last of them everything must have come to rest
+SETTLE_MS = 2600  # after the last of them everything must have come to rest
 
 
 def churn(
@@ -34,7 +44,7 @@ def churn(
     groups = _groups(rng, hosts)
     late = tuple(h for h in range(1, hosts) if rng.random() < 0.15)
     faults = _faults(rng, hosts, len(groups), late)
-    last = max((fault.at_ms for fault in faults), default=FORMED_MS)
+    last = max([FORMED_MS + CHURN_MS, *(fault.at_ms for fault in faults)])
     return ClusterConfig(
         protocol=protocol,
         hosts=hosts,
@@ -48,7 +58,7 @@ def churn(
             depth=3,
         ),
         network=rng.choice(NETWORKS),
-        faults=(*faults, Calm(at_ms=last)),
+        faults=(*faults, Calm(at_ms=last)),  # and whatever was cut is whole again
         seed=seed,
         options=Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2),
         cluster=ClusterOptions(
@@ -69,29 +79,65 @@ def _groups(rng: Random, hosts: int) -> tuple[GroupConfig, ...]:
     return tuple(GroupConfig(members=members) for members in groups)
 
 
-def _faults(rng: Random, hosts: int, groups: int, late: tuple[int, ...]) -> tuple[Fault, ...]:
-    faults: list[Fault] = [Boot(h, at_ms=_when(rng)) for h in late]
-    for _ in range(rng.randint(0, 2)):
-        host = rng.randrange(hosts)
-        at_ms = _when(rng)
-        faults.append(Crash(host, at_ms=at_ms, lose=rng.choice((0.0, 0.5))))
-        if rng.random() < 0.7:
-            faults.append(Boot(host, at_ms=at_ms + rng.uniform(5, 400)))
-    if rng.random() < 0.5:
-        at_ms = _when(rng)
-        cut = rng.sample(range(hosts), rng.randint(1, hosts - 1))
-        faults.append(PartitionHosts((tuple(cut),), at_ms=at_ms))
-        faults.append(Heal(at_ms=at_ms + rng.choice((30, 100, 300, 600)) * rng.uniform(0.5, 1.5)))
-    for _ in range(rng.randint(0, 2)):
-        host, group = rng.randrange(hosts), rng.randint(1, groups)
-        kind = rng.choice((Join, Leave))
-        faults.append(kind(host, group, at_ms=_when(rng)))
-        if kind is Leave and rng.random() < 0.5:
-            faults.append(Join(host, group, at_ms=faults[-1].at_ms + rng.uniform(1, 200)))
-    if rng.random() < 0.15:
-        faults.append(Depart(rng.randrange(hosts), at_ms=_when(rng)))
+def _faults(
+    rng: Random, hosts: int, groups: int, late: tuple[int, ...]
+) -> tuple[ClusterFault, ...]:
+    crashes = _crashes(rng, hosts)
+    faults: list[ClusterFault] = [*crashes, *_cuts(rng, hosts)]
+    near = [crash.at_ms for crash in crashes]  # others come and go when somebody dies
+    for host in late:
+        faults.append(Boot(host, at_ms=_when(rng, near)))
+    for _ in range(rng.randint(0, 3)):
+        host, group, at_ms = rng.randrange(hosts), rng.randint(1, groups), _when(rng, near)
+        if rng.random() < 0.5:
+            faults.append(Join(host, group, at_ms=at_ms))
+        else:
+            faults.append(Leave(host, group, at_ms=at_ms))
+            if rng.random() < 0.5:
+                faults.append(Join(host, group, at_ms=at_ms + rng.uniform(1, 200)))
+    if rng.random() < 0.2:
+        faults.append(Depart(rng.randrange(hosts), at_ms=_when(rng, near)))
     return tuple(faults)
 
 
-def _when(rng: Random) -> float:
+def _crashes(rng: Random, hosts: int) -> list[ClusterFault]:
+    """One after the other, two at once, or in the middle of the change that the first brought."""
+    faults: list[ClusterFault] = []
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        at_ms = _when(rng)
+        for host in rng.sample(range(hosts), rng.choice((1, 1, 1, 2))):
+            at_ms += rng.choice((0.0, 0.0, 1.0, 20.0)) * rng.random()
+            faults.append(Crash(host, at_ms=at_ms, lose=rng.choice(LOSSES)))
+            if rng.random() < 0.7:
+                faults.append(Boot(host, at_ms=at_ms + rng.uniform(5, 400)))
+    if rng.random() < 0.4:
+        faults.append(
+            CrashOfWhoEndsAView(
+                steps=rng.randint(0, 12),
+                at_ms=FORMED_MS,
+                until_ms=FORMED_MS + CHURN_MS,
+                lose=rng.choice(LOSSES),
+                back_ms=rng.choice((None, 20.0, 200.0)),
+            )
+        )
+    return faults
+
+
+def _cuts(rng: Random, hosts: int) -> list[ClusterFault]:
+    """Partitions into two or three sides, each healed, or replaced by the next."""
+    faults: list[ClusterFault] = []
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        order, at_ms = rng.sample(range(hosts), hosts), _when(rng)
+        first = rng.randint(1, hosts - 1)
+        sides = [tuple(order[:first])]
+        if rng.random() < 0.3:
+            sides.append(tuple(order[first : rng.randint(first, hosts)]))
+        faults.append(PartitionHosts(tuple(sides), at_ms=at_ms))
+        faults.append(Heal(at_ms=at_ms + rng.choice((30, 100, 300, 600)) * rng.uniform(0.5, 1.5)))
+    return faults
+
+
+def _when(rng: Random, near: list[float] | None = None) -> float:
+    if near and rng.random() < 0.5:
+        return rng.choice(near) + rng.uniform(-5, 260)  # before it is known, or just after
     return rng.uniform(FORMED_MS * 0.7, FORMED_MS + CHURN_MS)

@@ -18,14 +18,13 @@ was asked to prepare. A view is settled when all its nodes had it and nothing ha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.cluster_headers import PrepareView
+from ordercast.membership.cluster_headers import Attempt, EndView, InstallView, PrepareView
 from ordercast.membership.standing import Installed
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import (
@@ -56,6 +55,8 @@ class ClusterRun(msgspec.Struct):
 
     outcome: ClusterOutcome
     prepared: set[tuple[int, Nodes]]  # node views that somebody was asked to prepare
+    begun: set[Attempt]  # attempts to end a view ...
+    finished: set[Attempt]  # ... and those that came to an INSTALL
 
     @property
     def simulation(self) -> ClusterSimulation:
@@ -90,17 +91,23 @@ class ClusterRun(msgspec.Struct):
 def run(config: ClusterConfig) -> ClusterRun:
     """Run it, and note what coordinators ask nodes to prepare."""
     prepared: set[tuple[int, Nodes]] = set()
+    begun: set[Attempt] = set()
+    finished: set[Attempt] = set()
     transform = config.network.transform
 
     def note(packet: Receive) -> Receive:
         header = inner(packet.header)
         if isinstance(header, PrepareView):
             prepared.add((header.view.number, header.view.pids))
+        elif isinstance(header, EndView):
+            begun.add(header.attempt)
+        elif isinstance(header, InstallView):
+            finished.add(header.attempt)
         return packet if transform is None else transform(packet)
 
     network = msgspec.structs.replace(config.network, transform=note)
     outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
-    return ClusterRun(outcome, prepared)
+    return ClusterRun(outcome, prepared, begun, finished)
 
 
 def cluster_complaints(done: ClusterRun) -> list[Complaint]:
@@ -145,13 +152,23 @@ def two_of_a_number(done: ClusterRun) -> Iterator[str]:
 
 
 def two_sides(done: ClusterRun) -> Iterator[str]:
-    """Each view that anybody installed was made by a majority of the one before."""
-    views = dict(sorted((number, nodes) for _, _, number, nodes in done.installed))
-    for (number, nodes), (later, next_nodes) in pairwise(views.items()):
-        left = done.simulation.departing - set(next_nodes)
-        staying = tuple(p for p in nodes if p not in left)
-        if staying and not enough(next_nodes, staying):
-            yield f"view {later}, {next_nodes}, is no majority of view {number}, {nodes}"
+    """Each view that excludes anybody was made by a majority of the one before.
+
+    A view that only lets nodes in or go is in force when a majority of the one before has it. Until
+    then the other side of a partition may go on without it, and its coordinator will find out.
+    """
+    had: dict[tuple[int, Nodes], set[ProcessId]] = {}
+    for _, p, number, nodes in done.installed:
+        had.setdefault((number, nodes), set()).add(p)
+    before: Nodes = ()
+    for number, nodes in sorted(had):
+        left = done.simulation.departing - set(nodes)
+        staying = tuple(p for p in before if p not in left)
+        excludes = not set(staying) <= set(nodes)
+        if staying and excludes and not enough(nodes, staying):
+            yield f"view {number}, {nodes}, is no majority of the one before, {before}"
+        if not staying or excludes or enough(had[number, nodes], staying):
+            before = nodes
 
 
 def enough(side: Collection[ProcessId], view: Nodes) -> bool:
