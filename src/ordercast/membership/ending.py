@@ -181,7 +181,7 @@ class Ending(PlainState):
                 for end in ends
             },
             {end.gid: end.takers() for end in ends},
-            {end.gid: tuple(end.reports) for end in ends},
+            {end.gid: end.told() for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
 
@@ -251,7 +251,11 @@ class GroupEnd:
     @property
     def lives(self) -> bool:
         """Is anybody left in it?"""
-        return any(p in (*self.members, *self.guests) for p in self.nodes)
+        return any(p in (*self.members, *self.guests) for p in self.reports)
+
+    def told(self) -> tuple[ProcessId, ...]:
+        """Whoever has the group open, or is about to."""
+        return tuple(p for p in self.nodes if p in {*self.reports, *self.members, *self.guests})
 
     def takers(self) -> tuple[ProcessId, ...]:
         """Those who deliver what is left of the era that ends."""
@@ -261,8 +265,10 @@ class GroupEnd:
         self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, steps: tuple[int, int]
     ) -> NextGroupView:
         """A new era for those who live; a new number only if the members differ."""
-        members = tuple(p for p in self.members if p in nodes)
-        guests = tuple(p for p in self.guests if p in nodes)
+        # One that was let in and has not heard of it has no view: it will ask again.
+        here = {p for p in self.reports if p in nodes}
+        members = tuple(p for p in self.members if p in here)
+        guests = tuple(p for p in self.guests if p in here)
         number = self.number
         highest = max(r.number for r in self.reports.values())
         if members != self.members or highest > number:

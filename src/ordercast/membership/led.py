@@ -75,10 +75,10 @@ class LedMembership(PlainState):
         after a leader was lost."""
         self.views[view.group] = view
 
-    def void(self) -> None:
-        """Views come from outside: whatever was under way here is void."""
+    def void(self, attempt: int = 0) -> None:
+        """Views come from outside: whatever was under way here is void, up to this attempt."""
         self.blocked = False
-        self.attempt = self.gone = 0
+        self.attempt = self.gone = attempt
         self.proposed = self.installing = self.prepared = None
         self.union = {}
         self.pending, self.plans, self.unready = [], {}, set()

@@ -17,6 +17,7 @@ import msgspec
 from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.events import Change, Cut, Event, Flush, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import MAX_COUNT
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import PeerError
@@ -35,6 +36,7 @@ from ordercast.membership.standing import COMMANDS, ClusterOptions, Command
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.stack.stack import Stack
 
+ATTEMPTS_PER_VIEW = 1 << 20  # of one machine, to change its groups, under one node view
 ERAS_PER_VIEW = 1024  # a group that is made anew begins in an era above those of its former life
 
 
@@ -179,27 +181,30 @@ class ClusteredStack(Stack, Cluster):
         self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
     ) -> None:
         self._close_deserted({new.entry.gid for new in views})
+        views = [new for new in views if new.entry.gid in self.protocols or leader == self.me]
         for new in views:
             if new.entry.gid not in self.protocols:
-                self.open_group(new.entry)
+                self.open_group(new.entry)  # to lead it
         self.straight = {g: self.protocols[g] for g in self.fast}
         cuts: dict[int, tuple[OrderingProtocol, list[Flush], list[View]]] = {}
+        assert self.node_view is not None
         for membership in self._led():
-            membership.void()
+            membership.void(self.node_view.number * ATTEMPTS_PER_VIEW)
         for new in views:
             g = new.entry.gid
             protocol, before = self.protocols[g], self.view(g)
             view = View(
                 g, new.number, new.members, leader, new.era, new.start, new.guests, new.last
             )
+            if before is None and self.me not in view.peers:  # it waits to be let in, from now on
+                protocol.left_in[g] = (new.era - 1, MAX_COUNT)
+                continue
             if g in self.memberships:
                 if leader == self.me or self.me in view.senders or before is not None:
                     self.memberships[g].begin(view)
                 took_part = before is not None and self.me in before.senders
                 if not took_part and self.me not in view.senders:
                     continue  # it only leads
-            elif self.me not in view.peers and before is None:
-                continue  # it waits to be let in
             _, flushes, begun = cuts.setdefault(id(protocol), (protocol, [], []))
             begun.append(view)
             if g in protocol.member_of:
