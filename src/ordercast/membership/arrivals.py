@@ -106,6 +106,7 @@ class Arrivals(Sides):
         if self.coordinates:
             assert self.node_view is not None
             self._announce(self.node_view.without((q,)))
+            self.release_node(q)
         elif q == self.pids[0]:
             self.departed.add(q)
             self.detector.told(q)

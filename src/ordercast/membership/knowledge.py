@@ -123,6 +123,10 @@ class Knowledge(PlainState, ABC):
         """Is this node out of the group?"""
 
     @abstractmethod
+    def release_node(self, pid: ProcessId) -> None:
+        """At the coordinator: it left in order; no change of a group waits for it."""
+
+    @abstractmethod
     def forget_node(self, pid: ProcessId) -> None:
         """It is gone for good."""
 

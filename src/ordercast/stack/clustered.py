@@ -233,6 +233,12 @@ class ClusteredStack(Stack, Cluster):
         for protocol in self.protocols.values():
             protocol.admitted_by = view.coordinator
 
+    def release_node(self, pid: ProcessId) -> None:
+        for g in tuple(self.protocols):
+            view = self.view(g)
+            if view is not None and view.leader == self.me:
+                self._handle(Change(g, dead=(pid,)))
+
     def forget_node(self, pid: ProcessId) -> None:
         self.gone.add(pid)
         self.gone_for_good(pid)
