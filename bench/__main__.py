@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ordercast
-from bench import fifty, holdback, live, simulator, waiting
+from bench import fifty, holdback, live, resilience, simulator, waiting
 
 console = Console()
 
@@ -44,6 +44,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "recording": lambda: asyncio.run(live.recording(size=100, count=600_000)),
     "latency": lambda: asyncio.run(live.latency(per_second=200, count=2000)),
+    "resilience": lambda: asyncio.run(resilience.run()),
     "memory": lambda: asyncio.run(live.memory(messages=10_000_000)),
     "fifty members": lambda: asyncio.run(fifty.run()),
     "pipeline, 10 processes": lambda: _late("pipeline").full_size(processes=10),

@@ -15,7 +15,7 @@ from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_pb import SequencerPB
-from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS, TELL
+from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS
 from ordercast.reliability.holders import AskHolding, Holding
 from ordercast.stack.stack import Stack
 from ordercast.wire.codec import ChannelCodec
@@ -100,7 +100,7 @@ def test_a_group_without_a_resilience_pays_nothing(protocol: type[OrderingProtoc
         while b.flight:
             assert not isinstance(b.flight[0].header, GATE_HEADERS)
             b.arrive(b.flight[0])
-        assert not any(name in (ASK, TELL) for timers in b.timers.values() for _, name in timers)
+        assert not any(name == ASK for timers in b.timers.values() for _, name in timers)
 
 
 @every_protocol
@@ -116,15 +116,14 @@ def test_with_a_resilience_all_get_all_and_nothing_is_said_afterwards(
     assert not b.faults
 
 
-def test_a_lone_frame_is_told_of_at_once_and_many_together() -> None:
-    b = gated(Fifo, 1, 2, ack_every=4)
-    b.say(1, *"abcdef")
-    words = [packet.header for packet in b.find(1, 2, header=Holding)]
-    assert words == [Holding((1, 1)), Holding((1, 5))]  # a; b to e; f waits for the timer
-    b.ring(1, TELL)
-    assert b.find(1, 2, header=Holding)[-1].header == Holding((1, 6))
-    b.ring(1, TELL)
-    assert (G, TELL) not in b.timers[1]
+def test_one_word_tells_of_all_that_came_together() -> None:
+    b = gated(Fifo, 1, 2)
+    b.say(1, *"abc")
+    a, *rest = [packet.receive for packet in b.find(1, 2, header=FifoData)]
+    b.step(2, a)
+    b.step(2, *rest)
+    words = [packet.header for packet in b.find(2, 1, header=Holding)]
+    assert words == [Holding((1, 1)), Holding((1, 3))]
 
 
 def test_words_that_overtake_each_other_do_not_take_back_what_was_said() -> None:

@@ -5,11 +5,10 @@ Source      001 (Coulouris et al.), slide "Uniform Agreement", by the majority r
 Guarantees  resilience k: what any process hands to its application, every survivor delivers, in the
             protocol's order, if at most k members crash before the next view.
 Needs       nothing: a lost word is asked for.
-Costs       one small packet from each member to each other per `ack_every` frames, or per
-            `ack_delay_ms` under load; one more hop before a frame is handed over.
+Costs       one small packet from each member to each other, for each frame, or for all that came
+            together; one more hop before a frame is handed over.
 
-    the protocol delivers m        queue m;  tell all what is held here, at once if nothing was
-                                   told for a while, else soon
+    the protocol delivers m, m'..  queue them;  tell all what is held here
     Holding(marks) from q          q holds all frames up to the marks
     the first of the queue is held by more than k members        hand it over
     a new era begins               what was queued before it is handed over: its flush has given
@@ -40,8 +39,7 @@ from ordercast.reliability.holders import AskHolding, Holders, Holding, Place
 MAX_BACKOFF = 32  # questions slow down to so many periods
 MAX_ASKS = 20  # of a process that is in no view any more
 
-TELL, ASK = "tell holding", "ask holders"  # timers
-GATE_TIMERS = (TELL, ASK)
+ASK = "ask holders"  # the timer
 GATE_HEADERS = (AskHolding, Holding)
 
 NO_PLACE: Place = (NOBODY, 0)  # of a view: it waits only for what is before it
@@ -58,8 +56,7 @@ class Gate(PlainState):
         self.tells_guests = tells_guests  # a guest must know who holds what it has sent
         self.groups: dict[GroupId, Holders] = {}  # all that the machine serves
         self.queue: deque[Queued] = deque()  # in the order of the protocol
-        self.untold: dict[GroupId, int] = {}  # frames delivered here since the last word
-        self.telling: set[GroupId] = set()  # groups told of a moment ago: a timer runs
+        self.untold: set[GroupId] = set()  # more was delivered here than the others were told
         self.watched: Queued | None = None  # the first of the queue when the timer was started
         self.asks = 0  # questions since it last moved
 
@@ -70,9 +67,8 @@ class Gate(PlainState):
     def close(self, g: GroupId) -> None:
         """The group was closed: nothing of it is handed over any more."""
         self.groups.pop(g, None)
-        self.untold.pop(g, None)
+        self.untold.discard(g)
         self.queue = deque(item for item in self.queue if item[0] != g)
-        self.telling.discard(g)
         if self.watched is not None and self.watched[0] == g:
             self.watched = None
 
@@ -81,7 +77,7 @@ class Gate(PlainState):
     def begin(self, view: View) -> None:
         """A new era of a group: what was queued before is settled."""
         self.groups[view.group].begin(view)
-        self.untold.pop(view.group, None)
+        self.untold.discard(view.group)
 
     def take(self, item: Delivery | View) -> None:
         """The next delivery of the protocol, or a view among them."""
@@ -93,7 +89,7 @@ class Gate(PlainState):
             g = item[0]
             place = self.groups[g].deliver(item)
             if self.groups[g].gated:
-                self.untold[g] = self.untold.get(g, 0) + 1
+                self.untold.add(g)
         self.queue.append((g, self.groups[g].era, place, item))
 
     def _change(self, holders: Holders, view: View) -> None:
@@ -105,8 +101,9 @@ class Gate(PlainState):
 
     def release(self, out: Output) -> None:
         """Hand over what may go; tell the others what is held here; see that words come."""
-        for g in tuple(self.untold):
-            self._tell_soon(out, g)
+        for g in sorted(self.untold):
+            self._tell(out, g)
+        self.untold.clear()
         while self.queue and self._may_go(self.queue[0]):
             out.deliveries.append(self.queue.popleft()[3])
         if self.queue:
@@ -124,20 +121,14 @@ class Gate(PlainState):
 
     # -- words ------------------------------------------------------------------------------------
 
-    def _tell_soon(self, out: Output, g: GroupId) -> None:
-        # A lone frame is told of at once. Under load a word tells of many.
-        if g not in self.telling or self.untold[g] >= self.options.ack_every:
-            self._tell(out, g)
-
     def _tell(self, out: Output, g: GroupId) -> None:
+        # Not later, to tell of more: a sender that changes groups waits for it every time. Under
+        # load many frames come in one step, and one word tells of all.
         holders = self.groups[g]
-        del self.untold[g]
         guests = holders.guests if self.tells_guests else ()
         others = tuple(p for p in (*holders.members, *guests) if p != self.me)
         if holders.is_member and others:
             out.transmits.append((others, g, holders.era, holders.word(), b""))
-            self.telling.add(g)
-            out.timers.append((g, TELL, self.options.ack_delay_ms))
 
     def receive(self, out: Output, packet: Receive) -> None:
         """A word of another member, or its question."""
@@ -147,15 +138,6 @@ class Gate(PlainState):
             holders.told(src, packet.era, header)
         elif packet.era == holders.era and holders.is_member:
             out.transmits.append(((src,), g, packet.era, holders.word(), b""))
-
-    def on_timer(self, out: Output, g: GroupId, name: str) -> None:
-        """A delay is over."""
-        if name == ASK:
-            self._ask_if_stuck(out)
-            return
-        self.telling.discard(g)
-        if g in self.untold:
-            self._tell(out, g)
 
     # -- questions --------------------------------------------------------------------------------
 
@@ -168,7 +150,8 @@ class Gate(PlainState):
                 period_ms = self.options.ack_delay_ms
             out.timers.append((first[0], ASK, period_ms * min(1 << self.asks, MAX_BACKOFF)))
 
-    def _ask_if_stuck(self, out: Output) -> None:
+    def on_timer(self, out: Output) -> None:
+        """If the first of the queue is what it was: a word was lost, somebody is slow, or dead."""
         watched, self.watched = self.watched, None
         if not self.queue or self.queue[0] != watched:
             self.asks = 0

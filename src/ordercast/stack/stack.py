@@ -26,7 +26,7 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
-from ordercast.reliability.gate import GATE_HEADERS, GATE_TIMERS, Gate
+from ordercast.reliability.gate import ASK, GATE_HEADERS, Gate
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
 from ordercast.stack.gated import Gated
 
@@ -191,8 +191,8 @@ class Stack(Gated):
         if protocol is None:  # closed a moment ago
             return
         membership = self.memberships.get(g)
-        if isinstance(event, Timer) and event.name in GATE_TIMERS:
-            self.gates[g].on_timer(self.out, g, event.name)
+        if isinstance(event, Timer) and event.name == ASK:
+            self.gates[g].on_timer(self.out)
         elif membership is None:
             protocol.handle(event)
         elif isinstance(event, Multicast) and membership.blocked:
