@@ -11,14 +11,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ordercast.membership.standing import Installed
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation import simulate
+from ordercast.simulation import Outcome, simulate
 from sweep.arenas import ARENAS
+from sweep.cluster_arenas import CLUSTERS
+from sweep.cluster_oracle import ClusterRun, run
 from sweep.ledger import Ledger, load, save
 from sweep.trial import Failure, failures
 
 BLOCK = 20  # seeds that one task judges
 SEEDS = -(-10_000 // len(ARENAS))  # at least ten thousand runs of each protocol
+FINITE = ("cluster_steps",)  # every seed is a case of its own, and there are no more
 LEDGER = Path("out/sweep/ledger.json")
 
 Task = tuple[str, str, int, int]  # protocol, arena, first seed, seeds
@@ -28,9 +32,10 @@ console = Console(highlight=False)
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m sweep", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="per protocol and arena")
+    arenas = [*ARENAS, *CLUSTERS]
+    parser.add_argument("--seeds", type=int, help="per protocol and arena; else as many as it asks")
     parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
-    parser.add_argument("--arena", nargs="+", choices=list(ARENAS), default=list(ARENAS))
+    parser.add_argument("--arena", nargs="+", choices=arenas, default=arenas)
     parser.add_argument("--seed", type=int, help="run only this seed and print the trace")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     return parser.parse_args()
@@ -54,16 +59,22 @@ def main() -> int:
     return 1 if found else 0
 
 
-def tasks(ledger: Ledger, pairs: Iterable[tuple[str, str]], seeds: int) -> list[Task]:
+def tasks(ledger: Ledger, pairs: Iterable[tuple[str, str]], seeds: int | None) -> list[Task]:
     """What is left to do: early seeds of every pair before late seeds of any."""
     left: list[Task] = []
     for protocol, arena in pairs:
-        done = ledger.done.get(f"{protocol}/{arena}", 0)
+        done, wanted = ledger.done.get(f"{protocol}/{arena}", 0), seeds_of(protocol, arena)
+        wanted = wanted if seeds is None else min(seeds, wanted) if arena in FINITE else seeds
         left += [
-            (protocol, arena, first, min(BLOCK, seeds - first))
-            for first in range(done, seeds, BLOCK)
+            (protocol, arena, first, min(BLOCK, wanted - first))
+            for first in range(done, wanted, BLOCK)
         ]
     return sorted(left, key=lambda task: task[2])
+
+
+def seeds_of(protocol: str, arena: str) -> int:
+    """As many as a whole sweep runs."""
+    return CLUSTERS[arena].seeds(PROTOCOLS[protocol]) if arena in CLUSTERS else SEEDS
 
 
 def judge_block(task: Task) -> tuple[Task, list[Failure]]:
@@ -103,7 +114,12 @@ def tell(ledger: Ledger, pairs: Iterable[tuple[str, str]]) -> None:
 
 def replay(protocol: str, arena: str, seed: int) -> list[Failure]:
     """Run one seed again; print its trace and what is wrong with it."""
-    outcome = simulate(ARENAS[arena].config(PROTOCOLS[protocol], seed))
+    if arena in CLUSTERS:
+        done = run(CLUSTERS[arena].config(PROTOCOLS[protocol], seed))
+        tell_cluster(done)
+        outcome: Outcome = done.outcome
+    else:
+        outcome = simulate(ARENAS[arena].config(PROTOCOLS[protocol], seed))
     for event in outcome.events():
         said = event.message or (f"{event.group} {event.view}" if event.view is not None else "")
         console.print(
@@ -112,6 +128,16 @@ def replay(protocol: str, arena: str, seed: int) -> list[Failure]:
         )
     console.print(f"ended: {outcome.ended}")
     return failures(protocol, arena, seed)
+
+
+def tell_cluster(done: ClusterRun) -> None:
+    """The faults, and the node views that were installed."""
+    for fault in sorted(done.simulation.config.faults, key=lambda fault: fault.at_ms):
+        console.print(str(fault), markup=False)
+    for ms, p, news in done.simulation.story:
+        said = f"view {news.view.number} {news.view.pids}" if isinstance(news, Installed) else news
+        console.print(f"{ms:9.2f} ms  process {p} {said}", markup=False)
+    console.print(f"in the end: {done.outcome.standing}", markup=False)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,31 @@ class CrashAtStep(msgspec.Struct, frozen=True):
         crash(simulation, p, self.lose, self.back_ms)
 
 
+class CountSteps(msgspec.Struct, frozen=True):
+    """How many steps the node of a host makes between two times; idle ones do not count."""
+
+    host: Host
+    at_ms: float
+    until_ms: float
+    count: dict[str, int]  # gets "steps", if there is a node
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Begin to count."""
+        p = simulation.current.get(self.host)
+        if p is None:
+            return
+        self.count["steps"] = 0
+
+        def see(events: tuple[Event, ...], out: Output) -> bool:
+            if simulation.now <= self.until_ms * TICKS_PER_MS:
+                self.count["steps"] += counts(events, out)
+            return False
+
+        machine = simulation.alive[p]
+        assert machine is not None
+        simulation.alive[p] = Watched(machine, see)
+
+
 class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
     """The first node that ends a view between `at_ms` and `until_ms` crashes so many steps later.
 

@@ -40,7 +40,7 @@ def churn(
 ) -> ClusterConfig:
     """Everything at once."""
     rng = Random(f"churn {protocol.declaration.name} {seed}")
-    hosts = rng.randint(3, 6)
+    hosts = rng.choice((3, 4, 5, 5, 6, 6))
     groups = _groups(rng, hosts)
     late = tuple(h for h in range(1, hosts) if rng.random() < 0.15)
     faults = _faults(rng, hosts, len(groups), late)
@@ -103,9 +103,9 @@ def _faults(
 def _crashes(rng: Random, hosts: int) -> list[ClusterFault]:
     """One after the other, two at once, or in the middle of the change that the first brought."""
     faults: list[ClusterFault] = []
-    for _ in range(rng.choice((0, 1, 1, 2))):
+    for _ in range(rng.choice((0, 1, 1, 2) if hosts > 3 else (0, 1))):
         at_ms = _when(rng)
-        for host in rng.sample(range(hosts), rng.choice((1, 1, 1, 2))):
+        for host in rng.sample(range(hosts), rng.choice((1, 1, 1, 2)) if hosts > 4 else 1):
             at_ms += rng.choice((0.0, 0.0, 1.0, 20.0)) * rng.random()
             faults.append(Crash(host, at_ms=at_ms, lose=rng.choice(LOSSES)))
             if rng.random() < 0.7:

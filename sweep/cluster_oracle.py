@@ -256,10 +256,20 @@ def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
 
 def wrongly_blocked(done: ClusterRun) -> Iterator[str]:
     """Too few live; but then all of them must know, and wait."""
-    standing = done.simulation.standing()
-    rightly = done.simulation.cut_off()
-    for host, how in standing.items():
-        if how == "in" and any(other != "in" for other in standing.values() if other != "down"):
-            yield f"host {host} goes on, and not all others are with it: {standing}"
-        elif how == "stopped" or (how == "blocked" and host not in rightly):
-            yield f"host {host} is {how}, though by its own count it could go on"
+    simulation = done.simulation
+    standing = {h: how for h, how in simulation.standing().items() if how != "down"}
+    if "in" in standing.values():
+        yield f"some go on, and not all others are with them: {standing}"
+    elif "stopped" in standing.values():
+        yield f"some are neither in nor blocked: {standing}"
+    elif "blocked" in standing.values() and could_go_on(done):
+        yield f"all are blocked, though by their own count they could go on: {standing}"
+
+
+def could_go_on(done: ClusterRun) -> bool:
+    """Would a vote of those who live succeed, as they themselves would count it?"""
+    machines: list[Any] = [done.simulation.machines[p] for p in done.living]
+    ballots = [m.ballots for m in machines if m.ballots]
+    in_force = max(known[0].number for known in ballots)
+    judged_by = [b for known in ballots for b in known if b.number >= in_force]
+    return all(enough(done.living, ballot.nodes) for ballot in judged_by)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
+from ordercast.core.protocol import OrderingProtocol
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
 from ordercast.trace.oracle import judge
 from ordercast.trace.schema import Judgement
 from sweep.arenas import ARENAS, Arena
+from sweep.cluster_arenas import CLUSTERS
+from sweep.cluster_oracle import ClusterRun, cluster_complaints, misplaced, run
 
 IN_EVERY_RUN = ("no exception", "comes to rest", "nobody is blamed")  # beside the properties
+
+Found = list[tuple[str, str]]  # (property, sentence)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -36,22 +41,41 @@ def failures(protocol: str, arena: str, seed: int) -> list[Failure]:
     """Everything that goes wrong in this run; nothing, one hopes."""
     machine = PROTOCOLS[protocol]
     try:
-        outcome = simulate(ARENAS[arena].config(machine, seed))
-        found = complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(machine))
+        found = found_wrong(machine, arena, seed)
     except Exception as error:  # a machine's assertion is a finding like any other
         found = [("no exception", f"{type(error).__name__}: {error}")]
     return [Failure(protocol, arena, seed, name, sentence) for name, sentence in found]
 
 
-def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> list[tuple[str, str]]:
+def found_wrong(protocol: type[OrderingProtocol], arena: str, seed: int) -> Found:
+    """Run it, and judge it."""
+    if arena in CLUSTERS:
+        done = run(CLUSTERS[arena].config(protocol, seed))
+        return cluster_found(done, CLUSTERS[arena].wanted(protocol))
+    outcome = simulate(ARENAS[arena].config(protocol, seed))
+    return complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(protocol))
+
+
+def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> Found:
     """(property, sentence) for all that is not as it should be."""
+    return judged_trace(outcome, wanted, settles=arena.settles)
+
+
+def cluster_found(done: ClusterRun, wanted: tuple[str, ...]) -> Found:
+    """The same of a run of a cluster. Those who are blocked, as they must be, may yet go on."""
+    settles = not list(misplaced(done))
+    return [*cluster_complaints(done), *judged_trace(done.outcome, wanted, settles=settles)]
+
+
+def judged_trace(outcome: Outcome, wanted: tuple[str, ...], *, settles: bool) -> Found:
+    """What the run itself says, and the oracle of its trace."""
     found = []
-    if not outcome.quiescent and arena.settles:
+    if not outcome.quiescent and settles:
         found.append(("comes to rest", f"the run did not come to rest: {outcome.ended}"))
     for process, peer, reason in outcome.first_faults[:1]:
         found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
     judged = judge(outcome.events(), only=wanted)
-    wrong = ("violated", "inconclusive") if arena.settles else ("violated",)
+    wrong = ("violated", "inconclusive") if settles else ("violated",)
     bad = [name for name in wanted if judged[name].verdict in wrong]
     return found + [(name, why(judged[name])) for name in bad]
 

@@ -1,0 +1,73 @@
+"""Arenas of whole clusters, where a run is judged by its trace and by where its nodes ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.simulation.clustered import ClusterConfig
+from sweep.churn import churn
+from sweep.every_step import cases, config_of
+
+Protocol = type[OrderingProtocol]
+
+THOROUGH = ("sequencer_pb", "cbcast", "agreed", "javagroups")  # these are run most
+
+ALWAYS = ("wellformed", "views", "vsync", "agreement")
+
+
+class ClusterArena(msgspec.Struct, frozen=True):
+    """A kind of run of a cluster."""
+
+    name: str
+    says: str
+    config: Callable[[Protocol, int], ClusterConfig]
+    seeds: Callable[[Protocol], int]  # how many a sweep runs
+
+    def wanted(self, protocol: Protocol) -> tuple[str, ...]:
+        """The properties that every trace must have: of survivors, so none that is uniform."""
+        promises = protocol.declaration.promises
+        plain = (name for name in promises if not name.endswith(".uniform"))
+        return tuple(dict.fromkeys((*ALWAYS, *plain)))
+
+
+def _primary(protocol: Protocol, seed: int) -> ClusterConfig:
+    return churn(protocol, seed, "primary")
+
+
+def _merge(protocol: Protocol, seed: int) -> ClusterConfig:
+    return churn(protocol, seed, "merge")
+
+
+def _many(protocol: Protocol) -> int:
+    return 10_000 if protocol.declaration.name in THOROUGH else 1_000
+
+
+def _fewer(protocol: Protocol) -> int:
+    return 2_000 if protocol.declaration.name in THOROUGH else 500
+
+
+def _step(protocol: Protocol, seed: int) -> ClusterConfig:
+    return config_of(protocol, cases(protocol)[seed])
+
+
+def _all_steps(protocol: Protocol) -> int:
+    return len(cases(protocol)) if protocol.declaration.name in THOROUGH else 0
+
+
+CLUSTERS: dict[str, ClusterArena] = {
+    arena.name: arena
+    for arena in (
+        ClusterArena(
+            "cluster", "nodes come, go, crash and are cut off; a majority goes on", _primary, _many
+        ),
+        ClusterArena(
+            "cluster_merge", "the same; every side goes on, and they come together", _merge, _fewer
+        ),
+        ClusterArena(
+            "cluster_steps", "each change, and a crash of each node at each step", _step, _all_steps
+        ),
+    )
+}
