@@ -155,7 +155,7 @@ async def second_choice(
 def has_come(joiner: Log) -> bool:
     """Is all of a state here, set or not?"""
     request = joiner.node._site.states._seeking["log"]._request
-    return request is not None and request.state is not None
+    return request is not None and request.is_complete
 
 
 async def test_a_state_is_not_set_before_all_that_it_holds_has_come(

@@ -65,12 +65,12 @@ class Request:
         self.refusal: tuple[str, str] | None = None  # (reason, in words)
         self.begin: StateBegin | None = None
         self.incoming: Incoming | None = None
-        self.state: bytes | None = None
+        self.is_complete = False  # all of the state is here
 
     @property
     def is_over(self) -> bool:
         """Nothing more will come of it."""
-        return self.state is not None or self.refusal is not None
+        return self.is_complete or self.refusal is not None
 
 
 class Seeking:
@@ -165,10 +165,10 @@ class Seeking:
         patience = self._site.options.state_timeout
         if not await self._until(lambda: request.is_over, patience):
             request.refusal = ("slow", f"nothing of its state came for {patience:g} s")
-        if request.state is not None:
-            assert request.begin is not None
-            taken = Taken(request.begin.taken)
-            snapshot = Snapshot(request.state, request.begin.view, taken)
+        if request.is_complete:
+            assert request.begin is not None and request.incoming is not None
+            state, taken = await request.incoming.whole(), Taken(request.begin.taken)
+            snapshot = Snapshot(state, request.begin.view, taken)
             if await self._until(lambda: self._decided(snapshot), patience) and self._has(snapshot):
                 return snapshot
             request.refusal = ("lost", "its state holds messages that did not come here")
@@ -239,7 +239,8 @@ class Seeking:
         elif isinstance(message, StateChunk):
             self._take(request, request.incoming, message.offset, payload)
         elif isinstance(message, StateEnd):
-            request.state = request.incoming.finish(message.digest)
+            request.incoming.finish(message.digest)
+            request.is_complete = True
         self._news.set()
 
     def _begin(self, request: Request, begin: StateBegin) -> None:

@@ -17,15 +17,18 @@ from ordercast.runtime.control import StateBegin, StateChunk, StateEnd, encode
 
 if TYPE_CHECKING:
     from ordercast.runtime.peers import Peers
+    from ordercast.transport.tcp import Connection
 
 KiB = 1024
 
 CHUNK = 256 * KiB  # bytes of one piece
 CHUNKS_UNDER_WAY = 8  # pieces that the other side has not acknowledged
 MAX_BEHIND = 256 * KiB  # with more buffered on the connection, no piece is added
-PAUSE_S = 0.005  # then look again after this
+PAUSE_S = 0.001  # then look again after this
 
 DIGEST_BYTES = 16
+
+AT_ONCE = 8 * 1024 * KiB  # a larger state is put together beside the event loop
 
 
 class Outgoing:
@@ -47,7 +50,7 @@ class Outgoing:
         self._acknowledged = 0
         peers.tell(pid, begin)
         loop = asyncio.get_running_loop()
-        self._timer: asyncio.Handle | None = loop.call_soon(self._go_on)
+        self._timer: asyncio.TimerHandle | None = loop.call_later(0, self._go_on)
 
     def acknowledge(self, received: int) -> None:
         """The other side has so many bytes."""
@@ -59,10 +62,13 @@ class Outgoing:
 
     def stop(self) -> None:
         """Send no more of it."""
+        self._cancel_timer()
+        self._state.release()
+
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._state.release()
 
     @property
     def is_complete(self) -> bool:
@@ -70,23 +76,26 @@ class Outgoing:
         return self._sent == self.size
 
     def _go_on(self) -> None:
+        """One piece, or a look later: everything else of the event loop comes between."""
         self._timer = None
         connection = self._peers.bound.get(self.pid)
         if connection is None:
             self._ended()
-            return
-        while self._sent < self.size:
-            if self._sent - self._acknowledged >= CHUNKS_UNDER_WAY * CHUNK:
-                return  # the next acknowledgement goes on
-            if connection.buffered > MAX_BEHIND:
-                self._timer = asyncio.get_running_loop().call_later(PAUSE_S, self._go_on)
-                return
-            piece = bytes(self._state[self._sent : self._sent + CHUNK])
-            self._digest.update(piece)
-            connection.send(encode(StateChunk(self.transfer, self._sent), piece))
-            self._sent += len(piece)
-        self._peers.tell(self.pid, StateEnd(self.transfer, self._digest.digest()))
-        self._ended()
+        elif self.is_complete:
+            self._peers.tell(self.pid, StateEnd(self.transfer, self._digest.digest()))
+            self._ended()
+        elif self._sent - self._acknowledged < CHUNKS_UNDER_WAY * CHUNK:
+            is_free = connection.buffered <= MAX_BEHIND
+            if is_free:
+                self._send_piece(connection)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(0 if is_free else PAUSE_S, self._go_on)
+
+    def _send_piece(self, connection: Connection) -> None:
+        piece = bytes(self._state[self._sent : self._sent + CHUNK])
+        self._digest.update(piece)
+        connection.send(encode(StateChunk(self.transfer, self._sent), piece))
+        self._sent += len(piece)
 
 
 class Incoming:
@@ -109,10 +118,16 @@ class Incoming:
         self._pieces.append(piece)
         self.received += len(piece)
 
-    def finish(self, digest: bytes) -> bytes:
-        """All of it, if it is what was sent."""
+    def finish(self, digest: bytes) -> None:
+        """That was all. Is it what was sent?"""
         if self.received != self.size:
             raise PeerError(f"a state ends after {self.received} of {self.size} bytes")
         if digest != self._digest.digest():
             raise PeerError(f"the checksum of a state of {self.size} bytes is wrong")
-        return b"".join(self._pieces)
+
+    async def whole(self) -> bytes:
+        """All of it, in one piece."""
+        pieces, self._pieces = self._pieces, []
+        if self.size <= AT_ONCE:
+            return b"".join(pieces)
+        return await asyncio.to_thread(b"".join, pieces)
