@@ -6,7 +6,7 @@ That view takes it out of the queues, and the next one holds the lock; the first
 
 It promises: at every place in the order a lock has one holder, and there is one leader. Who asks
 first is served first. Both come with a number that only rises (the place of the request in the
-order; the view that made the leader).
+order; the view that made the leader). That survives one crash at a time (resilience=1).
 It does not promise that a worker *knows* it has lost the lock. One that was paused, or cut off, may
 go on as if it held it until its stream tells (`Excluded`; `NotPrimary` on the smaller side of a
 partition, where `lock` raises it too). So show the number to whatever you write to, and have it
