@@ -32,13 +32,13 @@ class Arrivals(Sides):
             self._tell((to,), Join(self.node))
 
     def _on_join(self, node: NodeEntry) -> None:
+        if node.pid in self.pids:
+            assert self.node_view is not None
+            self._tell((node.pid,), Nodes(self.node_view, tuple(self.ballots), self.installed))
+            return
         if not self.coordinates:
             if self.pids and self.pids[0] not in (self.me, node.pid):
                 self._tell((self.pids[0],), Join(node))
-            return
-        if node.pid in self.pids:
-            assert self.node_view is not None
-            self._tell((node.pid,), Nodes(self.node_view, tuple(self.ballots)))
             return
         self.joiners.setdefault(node.pid, (node, self.ticks))
         self._admit_joiners()
@@ -64,23 +64,30 @@ class Arrivals(Sides):
         self.ballots.append(self._ballot())
         self.acks = {self.me}
         if told:
-            self._tell(told, Nodes(view, tuple(self.ballots)))
+            self._tell(told, Nodes(view, tuple(self.ballots), self.installed))
         self._confirm()
 
     def _on_nodes(self, q: ProcessId, nodes: Nodes) -> None:
         view, now = nodes.view, self.node_view
-        if self.stopped or self.out_of_it or (now is not None and view.number <= now.number):
+        if self.out_of_it or (now is not None and view.number <= now.number):
             return
         if self.me not in view.pids:
-            if self.going:
+            if self.going and not self.stopped:
                 self._leave_for_good(Out(view.number, q))
             return
-        if now is not None and q != now.coordinator:
-            return  # it asked two sides, and the other one let it in, too
-        self._put_in_force(view)
+        if now is None or (q == now.coordinator and not self.stopped):
+            self._adopt(nodes)
+            self._tell((q,), NodesAck(view.number))
+            self.repeat_wishes()
+        elif self.blocked is not None and nodes.installed == self.installed:
+            # Its coordinator is gone, and this came too late to be counted. But it may be in
+            # force, and with those who are in it there may be enough.
+            self._adopt(nodes)
+
+    def _adopt(self, nodes: Nodes) -> None:
+        self.installed = nodes.installed
+        self._put_in_force(nodes.view)
         self.ballots = list(dict.fromkeys((*self.ballots, *nodes.ballots)))
-        self._tell((q,), NodesAck(view.number))
-        self.repeat_wishes()
 
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:
         if self.coordinates and self.node_view is not None and ack.number == self.node_view.number:
@@ -97,8 +104,13 @@ class Arrivals(Sides):
         others = tuple(p for p in self.pids if p != self.me)
         if not others:
             self._leave_for_good(Out(self.node_view.number, self.me))
-        else:  # the coordinator's successor must lead its groups: all are told
-            self._tell(others if self.pids[0] == self.me else (self.pids[0],), Depart())
+        elif self.pids[0] == self.me:
+            # Its successor must lead its groups, so all are told. They go on without its vote:
+            # from now on it must not vote on any side.
+            self.retired = True
+            self._tell(others, Depart())
+        else:
+            self._tell((self.pids[0],), Depart())
 
     def _on_depart(self, q: ProcessId) -> None:
         if q not in self.pids or self.stopped:

@@ -76,6 +76,7 @@ class Nodes(msgspec.Struct, frozen=True, array_like=True):
 
     view: NodeView
     ballots: tuple[Ballot, ...]  # the views that decide a vote until this one is confirmed
+    installed: Attempt | None  # the last attempt before it: views since then were announced
 
 
 class NodesAck(msgspec.Struct, frozen=True, array_like=True):
@@ -129,7 +130,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     installed: Attempt | None  # what made its view, if that took an attempt
     view: NodeView
     ballots: tuple[Ballot, ...]  # its view as it counts in a vote, and those prepared since
-    departed: tuple[ProcessId, ...]  # said good-bye: they do not count, unless they take part
+    departed: tuple[ProcessId, ...]  # said good-bye: they do not count
     ready: Attempt | None  # a node view that it has prepared
     groups: tuple[GroupReport, ...]
     frames: int

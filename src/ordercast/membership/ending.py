@@ -151,7 +151,7 @@ class Ending(PlainState):
             default=0,
         )
         departed = {p for report in self.reports.values() for p in report.departed}
-        counted = [b.without(departed.difference(self.nodes)) for b in deciding(ballots, in_force)]
+        counted = [b.without(departed) for b in deciding(ballots, in_force)]
         lost = [b for b in counted if not b.won_by(self.nodes)]
         return min(lost, default=None, key=lambda b: (b.number, b.coordinator))
 

@@ -54,6 +54,8 @@ class Knowledge(PlainState, ABC):
         self.out_of_it = False  # the others went on without this node
         self.contacts: tuple[ProcessId, ...] = ()  # while this node is not in
         self.going = False  # this node wants to leave
+        self.retired = False  # it coordinated and has said good-bye to all: it votes no more
+        self.gone: set[ProcessId] = set()  # nodes that were excluded; their numbers are not reused
         self.lost: dict[ProcessId, NodeEntry] = {}  # excluded; they may live beyond a partition
         self.wants: dict[GroupId, Want] = {}  # groups this node wants to be in
         self.unwants: set[GroupId] = set()  # groups this node wants to be out of
@@ -139,7 +141,8 @@ class Knowledge(PlainState, ABC):
     @property
     def coordinates(self) -> bool:
         """Is this the first node of the view, and in charge?"""
-        return bool(self.pids) and self.pids[0] == self.me and not self.stopped
+        first = bool(self.pids) and self.pids[0] == self.me
+        return first and not self.stopped and not self.retired
 
     @property
     def stride(self) -> int:
@@ -181,6 +184,8 @@ class Knowledge(PlainState, ABC):
         for pid in view.pids:
             self.joiners.pop(pid, None)
         self.detector.watch(p for p in view.pids if p != self.me)
+        for p in self.gone.intersection(view.pids):  # another side let it in under its old number
+            self.detector.told(p)
         self.effects.news.append(Installed(view, tuple(node.pid for node in excluded)))
 
     def _leave_for_good(self, news: Out | Dissolved) -> None:

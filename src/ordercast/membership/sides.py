@@ -40,7 +40,9 @@ class Sides(Suspicion):
         if view is None:
             return
         if beat.yours:
-            if q not in self.pids:  # we never heard of it, or went on without it
+            if q not in self.pids and beat.view > view.number:  # we are behind: what is your view?
+                self._tell((q,), Join(self.node))
+            elif q not in self.pids:  # we never heard of it, or went on without it
                 self._tell((q,), self._heartbeat(yours=False))
             elif q == view.coordinator and not self.stopped:
                 if beat.view > view.number:  # its announcement came while we were stopped

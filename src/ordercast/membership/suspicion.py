@@ -21,7 +21,7 @@ class Suspicion(ViewEnd):
 
     def _pursue(self) -> None:
         """End the view if that is this node's task; else tell whose it is."""
-        if self.node_view is None or self.out_of_it:
+        if self.node_view is None or self.out_of_it or self.retired:
             return
         acting = self.acting()
         suspected = [p for p in self.pids if p in self.detector.suspected]

@@ -167,7 +167,9 @@ class ViewEnd(Knowledge):
     # -- a node -----------------------------------------------------------------------------------
 
     def _on_end(self, q: ProcessId, end: EndView) -> None:
-        if self.me not in end.nodes or self.out_of_it or q != end.attempt.coordinator:
+        if self.me not in end.nodes or q != end.attempt.coordinator:
+            return
+        if self.out_of_it or self.retired:
             return
         number = 0 if self.node_view is None else self.node_view.number
         if end.attempt.number <= number or (self.pids and q not in self.pids):

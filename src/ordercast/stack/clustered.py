@@ -62,7 +62,6 @@ class ClusteredStack(Stack, Cluster):
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
         self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
-        self.gone: set[ProcessId] = set()  # nodes that were excluded; their numbers are not reused
         self.said: list[Multicast] = []  # by the application, while the view ends
         carried_by = network if cluster_network is None else cluster_network
         self.links_cluster = STRENGTH[carried_by] < STRENGTH["N2"]
@@ -84,11 +83,18 @@ class ClusteredStack(Stack, Cluster):
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None
         self.open(entry.gid, self.page(entry.protocol), coordinator, entry.durability)
+        if entry.gid in self.memberships:
+            led = self.memberships[entry.gid]
+            led.attempt = max(led.attempt, self._attempts())
         if entry.gid in self.straight:
             self.fast.add(entry.gid)
             if self.stopped:
                 del self.straight[entry.gid]
         self.has_links = self.has_links or self.links_cluster
+
+    def _attempts(self) -> int:
+        """Changes of groups under this node view have higher numbers than any before."""
+        return 0 if self.installed is None else self.installed.number * ATTEMPTS_PER_VIEW
 
     def close(self, g: GroupId) -> None:
         view = self.view(g)
@@ -187,9 +193,8 @@ class ClusteredStack(Stack, Cluster):
                 self.open_group(new.entry)  # to lead it
         self.straight = {g: self.protocols[g] for g in self.fast}
         cuts: dict[int, tuple[OrderingProtocol, list[Flush], list[View]]] = {}
-        assert self.node_view is not None
         for membership in self._led():
-            membership.void(self.node_view.number * ATTEMPTS_PER_VIEW)
+            membership.void(self._attempts())
         for new in views:
             g = new.entry.gid
             protocol, before = self.protocols[g], self.view(g)
