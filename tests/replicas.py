@@ -27,6 +27,7 @@ class Log:
         self.lines: list[str] = []
         self.views: list[oc.View] = []
         self.breaks = False  # when it is to give its state
+        self.failures = 0
         self.gets = 0
         self.sets = 0
         self.first: oc.Message | oc.View | None = None
@@ -40,6 +41,7 @@ class Log:
 
     def get(self) -> bytes:
         if self.breaks:
+            self.failures += 1
             raise ZeroDivisionError
         self.gets += 1
         return json.dumps(self.lines).encode() + b" " * self._bulk
@@ -48,15 +50,15 @@ class Log:
         self.sets += 1
         self.lines = json.loads(raw)
 
-    def read(self) -> Log:
-        """Read the node's stream from now on, over all outages."""
-        self.reading = asyncio.ensure_future(self._read())
+    def read(self, group: oc.Group | None = None) -> Log:
+        """Read the stream of the node, or of the group, from now on, over all outages."""
+        self.reading = asyncio.ensure_future(self._read(group or self.node))
         return self
 
-    async def _read(self) -> None:
+    async def _read(self, stream: oc.Node | oc.Group) -> None:
         while True:
             try:
-                async for event in self.node:
+                async for event in stream:
                     self.take(event)
                 return
             except oc.NodeEnded:

@@ -249,6 +249,31 @@ async def until(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
+async def test_a_later_state_is_taken_when_the_program_comes_again(ordercast_cluster) -> None:
+    async with ordercast_cluster(3) as cluster:
+        first, second, joiner = map(Log, cluster.nodes)
+        first.read()
+        for log in (first, second):
+            group = await log.node.join("log", order="total", state=log.state)
+        first.reading.cancel()
+        first.breaks = True
+        joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
+        await until(lambda: "p3" in group.members)
+        await group.multicast(b"in hand")
+        stream = aiter(second.node)
+        while isinstance(event := await anext(stream), oc.View):
+            pass
+        first.read()
+        giver = second.node._site.memberships[1].giver
+        await until(lambda: bool(giver._asked))
+        assert second.gets == 0
+        second.take(event)
+        coming = asyncio.ensure_future(anext(stream))
+        await joining
+        assert second.gets == 1 and joiner.lines == ["p2 in hand"]
+        coming.cancel()
+
+
 async def test_a_program_that_does_not_read_is_passed_over(ordercast_cluster) -> None:
     async with ordercast_cluster(3, state_timeout=0.2) as cluster:
         stuck, reader, joiner = map(Log, cluster.nodes)
@@ -453,6 +478,38 @@ async def test_a_node_that_was_excluded_comes_back_to_the_state(ordercast_cluste
         await group.multicast(b"2")
         await out.has(2)
         assert out.sets == 2 and out.lines == ["p1 1", "p1 2"]
+
+
+async def test_a_node_that_comes_back_asks_until_it_gets_the_state(ordercast_cluster) -> None:
+    async with ordercast_cluster(2) as cluster:
+        member, out = Log(cluster.nodes[0]).read(), Log(cluster.nodes[1])
+        group = await member.node.join("log", order="total", state=member.state)
+        again = await out.node.join("log", order="total", state=out.state)
+        out.read(again)  # a stream of its own, which goes on too
+        await out.until(lambda: bool(out.views))
+        member.breaks = True
+        cluster.leader._site.role.exclude(out.node._site.me.pid, "for a test")
+        await until(lambda: member.failures > 1)
+        with pytest.raises(oc.Excluded):  # it is in the view, and without the state
+            await again.multicast(b"too early")
+        await group.multicast(b"1")
+        member.breaks = False
+        await out.has(1)
+        assert out.sets == 2 and out.lines == member.lines
+        await again.multicast(b"2")
+        await asyncio.gather(member.has(2), out.has(2))
+        assert out.lines == member.lines == ["p1 1", "p2 2"]
+
+
+async def test_a_join_that_only_asks_around_ends_with_its_node(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, rejoin=False) as cluster:
+        joiner = Log(cluster.nodes[1])
+        cluster.nodes[0]._site.states.handle = lambda *_: None  # type: ignore[method-assign]
+        joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
+        await until(lambda: bool(joiner.node._site.states._seeking))
+        await cluster.kill(1)
+        with pytest.raises(oc.GroupClosed, match="killed"):
+            await joining
 
 
 @pytest.mark.parametrize(

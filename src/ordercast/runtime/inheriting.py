@@ -54,6 +54,7 @@ class Inheriting:
         assert member.giver is not None
         member.giver.has_state = True
         member.seeking = None
+        member.seat.member = member
         member.gate.admit(member)
 
     def close(self) -> None:

@@ -104,7 +104,8 @@ class Membership(Sending):
             self.giver.installed(view.number, joined, view.members)
         if self.seeking is not None:
             self.seeking.installed(view.number)
-        self.seat.member = self  # before the application learns of the view, and sends
+        if self.seeking is None:
+            self.seat.member = self  # before the application learns of the view, and sends
         self.gate.put((self, self.view, 0, 0))
         if self.me in view.members:
             if not self.installed.done():

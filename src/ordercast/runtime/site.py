@@ -402,7 +402,7 @@ class Site:
         """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
         self.return_calls.stop()
-        self.states.stop()
+        self.states.stop(reason)
         if self.answerer is not None:
             self.answerer.close()
         if self.in_cluster:

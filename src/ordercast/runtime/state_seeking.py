@@ -200,16 +200,17 @@ class Seeking:
 
     async def _until(self, is_so: Callable[[], bool], patience: float) -> bool:
         """Wait for that. False if there was no news for `patience` seconds."""
-        while not is_so():
+        while True:
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            if is_so():
+                return True
             self._news.clear()
             try:
                 async with asyncio.timeout(patience):
                     await self._news.wait()
             except TimeoutError:
                 return False
-            if self._error is not None:
-                raise self._error
-        return True
 
     # -- what comes -------------------------------------------------------------------------------
 

@@ -174,8 +174,10 @@ class States:
         for seeking in tuple(self._seeking.values()):
             seeking.lost(pid)
 
-    def stop(self) -> None:
-        """Nothing is sent any more."""
+    def stop(self, reason: BaseException) -> None:
+        """Nothing is sent or got any more."""
+        for seeking in self._seeking.values():
+            seeking.fail(reason)
         for key in tuple(self._giving):
             self._ended(*key)
 

@@ -244,6 +244,7 @@ class Stays:
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
+        member.seat = Seat(member, self._site.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
             member.muted = True
             member.gate.admit(member)
