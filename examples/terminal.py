@@ -52,7 +52,9 @@ async def lines() -> AsyncIterator[list[str]]:
     loop = asyncio.get_running_loop()
 
     def read() -> None:  # in a thread of its own: it must not keep the program from ending
-        for line in (*iter(sys.stdin.readline, ""), ""):
+        line = "..."
+        while line:  # empty at the end
+            line = sys.stdin.readline()
             loop.call_soon_threadsafe(typed.put_nowait, line)
 
     threading.Thread(target=read, daemon=True).start()
