@@ -174,7 +174,9 @@ def two_sides(done: ClusterRun) -> Iterator[str]:
 def enough(side: Collection[ProcessId], view: Nodes) -> bool:
     """More than half of the view, or half with its first node."""
     there = [p for p in view if p in side]
-    return len(there) > len(view) / 2 or (len(there) == len(view) / 2 and view[0] in there)
+    if 2 * len(there) == len(view):
+        return not view or view[0] in there
+    return 2 * len(there) > len(view)
 
 
 # -- nothing is blocked for ever ------------------------------------------------------------------
@@ -237,7 +239,12 @@ def enough_live(done: ClusterRun) -> bool:
     base, nodes = settled_view(done)
     views = {(number, pids) for _, _, number, pids in done.installed} | done.prepared
     later = [pids for number, pids in views if number > base]
-    return all(enough(living, view) for view in (nodes, *later))
+    return all(enough(living, _staying(done, view)) for view in (nodes, *later))
+
+
+def _staying(done: ClusterRun, view: Nodes) -> Nodes:
+    """Without those who were told to depart: from then on they do not count."""
+    return tuple(p for p in view if p not in done.simulation.departing)
 
 
 def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
@@ -272,4 +279,4 @@ def could_go_on(done: ClusterRun) -> bool:
     ballots = [m.ballots for m in machines if m.ballots]
     in_force = max(known[0].number for known in ballots)
     judged_by = [b for known in ballots for b in known if b.number >= in_force]
-    return all(enough(done.living, ballot.nodes) for ballot in judged_by)
+    return all(enough(done.living, _staying(done, ballot.nodes)) for ballot in judged_by)
