@@ -307,6 +307,25 @@ def test_the_send_rule_counts_a_word_that_came_before_its_era() -> None:
     assert b.find(text="b")
 
 
+def test_the_rule_is_the_same_after_a_leader_has_left_and_come_back() -> None:
+    b = Bench({p: Stack(p, options=Options(resilience=2)) for p in (1, 2, 3)})
+    for g in (X, Y):
+        for p in (1, 2, 3):
+            stack(b, p).open(g, Cbcast)
+        b.step(1, View(g, 0, (), 1), Change(g, joined=(1, 2, 3)))
+        b.settle()
+    for change in (Change(X, left=(1,)), Change(X, joined=(1,))):
+        b.step(1, change)
+        b.settle()
+    b.step(1, Multicast(X, b"a"))
+    b.step(1, Multicast(Y, b"b"))
+    b.bring(1, 2, text="a")
+    b.bring(2, 1)
+    assert not b.find(text="b") and not b.find(header=AskHeld)
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["a", "b"]
+
+
 # -- what is said of it ---------------------------------------------------------------------------
 
 

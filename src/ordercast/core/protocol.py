@@ -277,6 +277,12 @@ class OrderingProtocol(PlainState, ABC):
     def gone_for_good(self, p: ProcessId) -> None:
         """p has left all groups and will never come back: forget what is kept of it."""
 
+    def count_holders(self, g: GroupId, durability: int) -> None:
+        """So many must hold a frame of g; from now on `held_at` says who does. 0: nobody need."""
+
+    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
+        """Member p holds our frames in g up to n. It matters where a rule for sending needs it."""
+
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""
         raise AssertionError("only a sequenced protocol numbers its views")

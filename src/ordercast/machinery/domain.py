@@ -56,7 +56,8 @@ class DomainProtocol(AcknowledgedProtocol):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.deferred: deque[Multicast] = deque()  # held up by the send rule, in order
-        self.durability: dict[GroupId, int] = {}  # where a gate counts the holders; 0: no rule
+        # where a gate counts the holders; 0: no rule. It is the group's, and outlives a stay in it
+        self.durability: dict[GroupId, int] = {}
         self.held_by: dict[GroupId, dict[ProcessId, int]] = {}  # own frames up to here, per member
         self.safe: dict[GroupId, int] = {}  # own frames up to here are held by as many as need be
         self.asked: dict[GroupId, int] = {}  # AskHeld was sent for frames up to here
@@ -147,8 +148,10 @@ class DomainProtocol(AcknowledgedProtocol):
         if p in self.others[g]:  # who consumed a frame has held it
             self.held_at(g, p, ack.n)
 
+    def count_holders(self, g: GroupId, durability: int) -> None:
+        self.durability[g] = durability
+
     def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
-        """Member p holds our frames in g up to n."""
         marks = self.held_by.get(g)
         if marks is None or n <= marks.get(p, 0):  # this process is out of g, or knows it
             return

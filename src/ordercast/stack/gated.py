@@ -10,7 +10,6 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import PeerError
-from ordercast.machinery.domain import DomainProtocol
 from ordercast.reliability.gate import Gate
 from ordercast.reliability.holders import Holders
 from ordercast.stack.explained import Explained
@@ -24,13 +23,14 @@ class Gated(Explained):
 
     def open_gate(self, g: GroupId, machine: OrderingProtocol, durability: Durability) -> None:
         """A group was opened. A machine has a gate if one of its groups needs it."""
-        if durability is not None and isinstance(machine, DomainProtocol):
-            machine.durability[g] = durability
+        if durability is not None:
+            machine.count_holders(g, durability)
         groups = [h for h, served in self.protocols.items() if served is machine]
         gate = next((self.gates[h] for h in groups if h in self.gates), None)
         if gate is None and not durability:
             return
-        gate = gate or Gate(self.me, self.options, tells_guests=isinstance(machine, DomainProtocol))
+        spans_groups = machine.declaration.scope == "domain"
+        gate = gate or Gate(self.me, self.options, tells_guests=spans_groups)
         for h in groups:  # one queue for all of them; those opened before it have no resilience
             if h not in self.gates:
                 holders = Holders(self.me, durability if h == g else None, self.options.max_held)
@@ -39,12 +39,10 @@ class Gated(Explained):
                 gate.open(h, holders)
                 self.gates[h] = gate
 
-    def close_gate(self, g: GroupId, machine: OrderingProtocol) -> None:
+    def close_gate(self, g: GroupId) -> None:
         """A group was closed."""
         if g in self.gates:
             self.gates.pop(g).close(g)
-        if isinstance(machine, DomainProtocol):
-            machine.durability.pop(g, None)
 
     def receive_word(self, protocol: OrderingProtocol, packet: Receive) -> None:
         """Of a gate elsewhere: what its process holds, or a question."""
@@ -99,7 +97,7 @@ class Gated(Explained):
     ) -> None:
         """The send rule of a machine of several groups: who holds what it has sent."""
         gate = self.gates.get(g)
-        if gate is None or not isinstance(protocol, DomainProtocol) or self.memberships[g].blocked:
+        if gate is None or g not in self.memberships or self.memberships[g].blocked:
             return  # what left after the report would be in no union
         view, holders = protocol.views.get(g), gate.groups[g]
         if view is not None and view.era == holders.era:

@@ -123,7 +123,7 @@ class Stack(Gated):
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
         self.linked_views.discard(g)
-        self.close_gate(g, protocol)
+        self.close_gate(g)
         if protocol in self.protocols.values():
             protocol.forget_group(g)
             assert membership is not None
