@@ -450,6 +450,25 @@ async def test_what_depends_on_a_message_that_waits_for_a_state_waits_too(
     check(tmp_path, "cbcast")
 
 
+async def test_what_waits_behind_a_state_is_not_lost_when_the_node_ends(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, rejoin=False) as cluster:
+        member, joiner = Log(cluster.nodes[0], bulk=LARGE).read(), Log(cluster.nodes[1]).read()
+        other = [await node.join("other", order="causal") for node in cluster.nodes]
+        await member.node.join("log", order="causal", state=member.state)
+        stalled = Stalled(joiner.node)
+        joining = asyncio.ensure_future(joiner.node.join("log", order="causal", state=joiner.state))
+        await stalled.until_full()
+        await (await other[0].multicast(b"behind it")).ordered()
+        await until(lambda: joiner.node.stats()["groups"]["other"]["inbox_frames"] > 0)
+        assert joiner.lines == []
+        await cluster.kill(1)
+        await joiner.has(1)
+        with pytest.raises(oc.GroupClosed):
+            await joining
+        assert joiner.lines == ["p1 behind it"]
+        assert {view.group for view in joiner.views} == {"other"}
+
+
 async def test_who_comes_again_gets_its_state_after_what_it_had_not_read(ordercast_cluster) -> None:
     async with ordercast_cluster(2) as cluster:
         member, again = Log(cluster.nodes[0]).read(), Log(cluster.nodes[1])

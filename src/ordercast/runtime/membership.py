@@ -128,6 +128,7 @@ class Membership(Sending):
             self.giver.close()
         if self.seeking is not None:
             self.seeking.fail(reason)
+            self.mute()
 
     def successor(self) -> Sending:
         if self.seat.member is self:
@@ -187,6 +188,11 @@ class Membership(Sending):
     def _end_of_passing(self, arrived: Arrived) -> None:
         if arrived.is_over:
             self.arrived = None
+
+    def mute(self) -> None:
+        """The join failed: nobody sees what this stay delivers, and nothing waits behind it."""
+        self.muted = True
+        self.gate.admit(self)
 
     def begins_batch(self, view: View) -> bool:
         """Must the application have handled all before this view?"""

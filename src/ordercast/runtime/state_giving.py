@@ -22,7 +22,8 @@ from ordercast.runtime.state import State, as_state
 from ordercast.runtime.taken import Taken
 
 if TYPE_CHECKING:
-    from ordercast.runtime.membership import Membership
+    from ordercast.runtime.inbox import Inbox
+    from ordercast.runtime.membership import Membership, Parcel
     from ordercast.runtime.states import States
 
 log = logging.getLogger("ordercast.runtime.state")
@@ -46,8 +47,8 @@ class Giver:
         self._new: dict[int, tuple[ProcessId, ...]] = {}  # who came with views not handed over
         self._promised: dict[ProcessId, int] = {}  # transfers that begin with the joiner's view
         self._asked: dict[ProcessId, int] = {}  # ... that begin when the program comes again
+        self._awaits_program = False  # for those
         self._shown = 0  # the last view that the program came for
-        self._closed = False
 
     # -- the stream -------------------------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Giver:
             self._promise(pid, transfer)
         elif self.notes.get(pid, (0, None))[0] == view:
             self._asked[pid] = transfer
-            self._member.seat.inbox.when_all_is_handled(partial(self._give_late, pid, transfer))
+            self._await_program()
         else:
             self._refuse(pid, transfer, "unknown", f"it did not know of this joiner at view {view}")
 
@@ -112,7 +113,6 @@ class Giver:
 
     def close(self) -> None:
         """This node leaves the group, or ends."""
-        self._closed = True
         for asked in (self._promised, self._asked):
             for pid, transfer in asked.items():
                 self._refuse(pid, transfer, "gone", "it left the group")
@@ -133,15 +133,25 @@ class Giver:
     def _refuse(self, pid: ProcessId, transfer: int, reason: Refusal, text: str) -> None:
         self._states.refuse(pid, transfer, reason, text)
 
-    def _give_late(self, pid: ProcessId, transfer: int) -> None:
-        if self._closed or self._asked.get(pid) != transfer:
+    def _await_program(self) -> None:
+        if not self._awaits_program:
+            self._awaits_program = True
+            inbox = self._member.seat.inbox
+            inbox.when_all_is_handled(partial(self._give_late, inbox))
+
+    def _give_late(self, inbox: Inbox[Parcel]) -> None:
+        """The program has handled everything that it took of this stream."""
+        self._awaits_program = False
+        if self._member.seat.inbox is not inbox:  # the group got a stream of its own
+            self._await_program()
             return
-        del self._asked[pid]
-        taken = self.notes[pid][1]
-        if taken.overfull:
-            self._refuse(pid, transfer, "unknown", "it took too many messages in no order")
-        else:
-            self._give({pid: transfer}, taken)
+        asked, self._asked = self._asked, {}
+        for pid, transfer in asked.items():
+            taken = self.notes[pid][1]
+            if taken.overfull:
+                self._refuse(pid, transfer, "unknown", "it took too many messages in no order")
+            else:
+                self._give({pid: transfer}, taken)
 
     def _give(self, transfers: Mapping[ProcessId, int], taken: Taken) -> None:
         """Take the state, now, and send it to these."""

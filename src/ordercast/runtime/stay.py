@@ -246,8 +246,7 @@ class Stays:
         """A join that was given up: leave as soon as there is something to leave."""
         member.seat = Seat(member, self._site.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
-            member.muted = True
-            member.gate.admit(member)
+            member.mute()
         if self._site.error is None and member.closed is None:
             self._begin_to_leave(member)
 
