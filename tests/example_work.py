@@ -16,6 +16,9 @@ if str(EXAMPLES) not in sys.path:
 
 from lock_and_leader import Crew  # noqa: E402
 from replicated_dictionary import ReplicatedDict  # noqa: E402
+from rooms import Chat, Line  # noqa: E402
+
+__all__ = ["Chat", "Crew", "Line", "ReplicatedDict"]
 
 
 def note(journal: str, line: str) -> None:

@@ -1,0 +1,147 @@
+"""What the examples promise, with real sockets in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+import ordercast as oc
+from example_work import Chat, Crew, Line, ReplicatedDict
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.trace.oracle import judge
+from ordercast.trace.read import read_events
+
+ROOMS = {"p1": ["a", "b"], "p2": ["b", "c"], "p3": ["c", "a"], "p4": ["a", "b", "c"]}
+
+
+class Person:
+    """Answers what it reads, in any of its rooms, and counts answers that it saw too early."""
+
+    def __init__(self, node: oc.Node, rooms: list[str], seed: int) -> None:
+        self.chat = Chat(node)
+        self.rooms = rooms
+        self.lines: list[Line] = []
+        self.too_early: list[Line] = []
+        self._choice = random.Random(seed)
+        self._talkative = 6
+        self.listening = asyncio.ensure_future(self._listen())
+
+    async def _listen(self) -> None:
+        async for event in self.chat.listen():
+            if isinstance(event, Line):
+                await self._hear(event)
+
+    async def _hear(self, line: Line) -> None:
+        room, _, asked = (line.answers or "").partition(":")
+        if room in self.rooms and asked not in {seen.id for seen in self.lines}:
+            self.too_early.append(line)
+        self.lines.append(line)
+        if self._talkative and line.person != self.chat._node.name:
+            self._talkative -= 1
+            where = self._choice.choice(self.rooms)
+            await self.chat.say(where, "yes", answers=f"{line.room}:{line.id}")
+
+
+async def test_no_answer_is_seen_before_its_question_in_rooms_that_overlap(
+    tmp_path: Path, ordercast_cluster
+) -> None:
+    lossy = oc.Udp(inject_loss=0.1, seed=3)
+    async with ordercast_cluster(
+        4, codec="json", transport=lossy, retry_ms=10, trace=tmp_path
+    ) as cluster:
+        people = [Person(node, ROOMS[node.name], seed) for seed, node in enumerate(cluster.nodes)]
+        for person in people:
+            for room in person.rooms:
+                await person.chat.enter(room)
+        for person in people:
+            for room in person.rooms:
+                await person.chat.say(room, "who knows?")
+        for person in people:  # all have been as talkative as they are
+            while person._talkative:
+                await asyncio.sleep(0.001)
+    await asyncio.gather(*(person.listening for person in people))
+    assert [person.too_early for person in people] == [[], [], [], []]
+    assert all(any(line.answers for line in person.lines) for person in people)
+    promises = PROTOCOLS["cbcast"].declaration.promises
+    judged = judge(read_events(tmp_path), only=[*promises, "wellformed", "views", "vsync"])
+    assert {name: found for name, found in judged.items() if found.verdict != "ok"} == {}
+
+
+async def test_rooms_that_one_is_not_in_and_rooms_entered_twice_are_refused(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(1, codec="json") as cluster:
+        chat = Chat(cluster.nodes[0])
+        await chat.enter("python")
+        with pytest.raises(ValueError, match="in room 'python' already"):
+            await chat.enter("python")
+        with pytest.raises(ValueError, match="not in room 'jobs'; in python"):
+            await chat.say("jobs", "hello")
+        await chat.leave("python")
+        with pytest.raises(ValueError, match="not in room 'python'; in none"):
+            await chat.leave("python")
+
+
+async def test_of_many_that_compare_and_set_at_once_one_wins_each_round(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, codec="json") as cluster:
+        copies = [await ReplicatedDict.join(node, "d") for node in cluster.nodes]
+        for number in range(5):
+            won = await asyncio.gather(
+                *(copy.compare_and_set("n", number or None, number + 1) for copy in copies)
+            )
+            assert sorted(won) == [False, False, True]
+            await asyncio.gather(*(copy.sync() for copy in copies))
+        assert [copy.copy() for copy in copies] == [{"n": 5}] * 3
+
+
+async def test_a_dictionary_says_what_is_wrong_with_what_it_is_given(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, codec="json") as cluster:
+        settings = await ReplicatedDict.join(cluster.nodes[0], "d")
+        with pytest.raises(TypeError, match="the key 1 is not a text"):
+            await settings.set(1, "x")  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            await settings.set("x", object())
+        await settings.set("x", None)
+        assert await settings.delete("x") and not await settings.delete("x")
+        assert settings.copy() == {} and settings.get("x", 3) == 3
+    with pytest.raises(oc.OrdercastError):
+        await settings.set("x", 1)
+
+
+async def test_who_gives_up_waiting_for_a_lock_loses_its_place_only(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, codec="json") as cluster:
+        one, two, three = [await Crew.join(node) for node in cluster.nodes]
+
+        async def take(crew: Crew) -> int:
+            async with crew.lock("l") as fence:
+                return fence
+
+        async with one.lock("l") as first, one.lock("another"):
+            impatient = asyncio.ensure_future(take(two))
+            await one.until(lambda: one.queue("l") == ["p1", "p2"])
+            patient = asyncio.ensure_future(take(three))
+            await one.until(lambda: one.queue("l") == ["p1", "p2", "p3"])
+            impatient.cancel()
+            await one.until(lambda: one.queue("l") == ["p1", "p3"])
+        assert await patient > first
+        await three.until(lambda: three.queue("l") == [])
+
+
+async def test_who_comes_late_knows_the_queue_and_the_leader(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, codec="json") as cluster:
+        one, two = [await Crew.join(node) for node in cluster.nodes[:2]]
+        async with one.lock("l") as first:
+            waiting = asyncio.ensure_future(two.lock("l").__aenter__())
+            await one.until(lambda: len(one.queue("l")) == 2)
+            late = await Crew.join(cluster.nodes[2])
+            assert late.queue("l") == ["p1", "p2"]
+            assert (late.leader, late.term) == ("p1", one.term)
+        second = await waiting
+        assert second > first
+        await late.until(lambda: late.queue("l") == ["p2"])
+        await cluster.kill(1)
+        async with late.lock("l") as third:
+            assert third > second
