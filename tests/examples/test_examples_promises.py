@@ -134,7 +134,8 @@ async def test_who_comes_late_knows_the_queue_and_the_leader(ordercast_cluster) 
     async with ordercast_cluster(3, codec="json") as cluster:
         one, two = [await Crew.join(node) for node in cluster.nodes[:2]]
         async with one.lock("l") as first:
-            waiting = asyncio.ensure_future(two.lock("l").__aenter__())
+            turn = two.lock("l")
+            waiting = asyncio.ensure_future(turn.__aenter__())
             await one.until(lambda: len(one.queue("l")) == 2)
             late = await Crew.join(cluster.nodes[2])
             assert late.queue("l") == ["p1", "p2"]
