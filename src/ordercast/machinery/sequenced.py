@@ -358,10 +358,10 @@ class SequencedMember(ExplainedMember):
     def gone_for_good(self, p: ProcessId) -> None:
         self.done.pop(p, None)
 
-    def progress(self, g: GroupId) -> int:
+    def numbers_delivered(self, g: GroupId) -> int:
         return self.R
 
-    def last_frames(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
         return tuple(sorted(self.done.items()))
 
     @staticmethod
@@ -378,9 +378,14 @@ class SequencedMember(ExplainedMember):
         return Reach(N, view, tuple(last.items()))
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        return self.as_kept({**self.kept, **self.arrived})
+
+    @staticmethod
+    def as_kept(entries: dict[int, Numbered]) -> tuple[Kept, ...]:
+        """Numbered entries as they travel through a flush."""
         return tuple(
             Kept(e.origin, e.n, (N,) if e.view is None else (N, *_stamp(e.view)), e.payload)
-            for N, e in sorted({**self.kept, **self.arrived}.items())
+            for N, e in sorted(entries.items())
         )
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:

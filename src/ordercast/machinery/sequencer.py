@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from ordercast.core.events import Change, View
+from ordercast.core.events import Change, Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.protocol import Options, on
@@ -232,6 +232,12 @@ class SequencedProtocol(SequencedMember):
         del self.kept[entry.N]  # it is delivered here like any other
         self.member_of.add(g)
         self.delivers = True
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        """Also what was numbered here and delivered by others, or by nobody yet."""
+        if self.book is None:
+            return super().unstable(g)
+        return self.as_kept({**self.book.history, **self.kept, **self.arrived})
 
     def gone_for_good(self, p: ProcessId) -> None:
         # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.

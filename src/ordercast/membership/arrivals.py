@@ -99,7 +99,7 @@ class Arrivals(Sides):
             self.ballots = self.ballots[-1:]
 
     def _say_goodbye(self) -> None:
-        if self.node_view is None or self.out_of_it:
+        if self.node_view is None or self.stopped:
             return
         others = tuple(p for p in self.pids if p != self.me)
         if not others:

@@ -50,7 +50,9 @@ class Sides(Suspicion):
                 elif beat.confirmed == view.number:
                     self.ballots = self.ballots[-1:]
             return
-        if self.cluster_options.partition == "primary":
+        if self.retired:
+            self._leave_for_good(Out(beat.view, q))
+        elif self.cluster_options.partition == "primary":
             if beat.view >= view.number:
                 self._leave_for_good(Out(beat.view, q))
         elif q in self.pids:  # it goes on without us: then we go on without it

@@ -179,7 +179,7 @@ class ClusteredStack(Stack, Cluster):
                     ready.get(g, 0),
                 )
             )
-            if takes_part:
+            if takes_part or protocol.declaration.sequenced:  # whoever numbers has it all
                 frames.update(((g, k.origin, k.n), k) for k in protocol.unstable(g))
         return tuple(reports), frames
 
