@@ -10,6 +10,7 @@ from ordercast.core.events import Change, Consumed, Cut, Flush, Multicast, Recei
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited
 from ordercast.machinery.domain import AskHeld
+from ordercast.membership.headers import Propose
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -174,10 +175,10 @@ def test_a_flush_hands_over_what_waited_before_the_next_view(
     protocol: type[OrderingProtocol],
 ) -> None:
     b = gated(protocol, 1, 2, 3, resilience=2)
+    b.crash(3)
     b.say(1, "m")
     b.go_on(rounds=3)
-    b.lose(header=Holding) if b.find(header=Holding) else None
-    b.crash(3)
+    assert b.story(1) == b.story(2) == ["123"]
     union = {(k.origin, k.n): k for p in (1, 2) for k in stack(b, p).unstable(G)}
     for p in (1, 2):
         b.step(p, Cut((Flush(G, tuple(union.values())),), (View(G, 2, (1, 2), 1, 2),)))
@@ -233,6 +234,15 @@ def test_one_that_is_gone_is_not_waited_for() -> None:
     assert b.story(1) == b.story(2) == ["123", "m", "12"]
 
 
+def test_newcomers_are_not_waited_for_either() -> None:
+    b = led(SequencerPB, 1, 2, leader=1, others=(3,), options=Options(resilience=1))
+    b.settle()
+    b.say(1, "m")
+    b.crash(2)
+    b.step(1, Change(G, dead=(2,), joined=(3,)))
+    assert b.story(1) == ["12", "m", "13"]
+
+
 def test_one_that_leaves_asks_for_what_it_no_longer_hears() -> None:
     b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
     b.settle()
@@ -240,6 +250,7 @@ def test_one_that_leaves_asks_for_what_it_no_longer_hears() -> None:
     b.step(1, Change(G, left=(3,)))
     b.bring(1, 3)
     assert b.story(3) == ["123"]
+    assert b.timers[3][G, ASK] == Options().ack_delay_ms  # it does not wait for long
     b.carry()
     b.ring(3, ASK)
     b.carry()
@@ -305,6 +316,25 @@ def test_the_send_rule_counts_a_word_that_came_before_its_era() -> None:
     b.step(1, Multicast(X, b"a"))
     b.step(1, Multicast(Y, b"b"))
     assert b.find(text="b")
+
+
+def test_nothing_leaves_for_another_group_between_the_report_and_the_next_view() -> None:
+    b = Bench({p: Stack(p, options=Options(resilience=1)) for p in (1, 2, 3)})
+    for g in (X, Y):
+        for p in (1, 2, 3):
+            stack(b, p).open(g, Cbcast)
+        b.step(1, View(g, 0, (), 1), Change(g, joined=(1, 2)))
+        b.settle()
+    b.step(2, Multicast(X, b"a"))
+    b.step(2, Multicast(Y, b"b"))
+    b.bring(2, 1, text="a")
+    [word] = b.find(1, 2, header=Holding)
+    b.step(1, Change(Y, joined=(3,)))
+    b.bring(1, 2, header=Propose)
+    b.arrive(word)  # 2 has reported: in no union would b be
+    assert not b.find(text="b")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["a", "b"]
 
 
 def test_the_rule_is_the_same_after_a_leader_has_left_and_come_back() -> None:

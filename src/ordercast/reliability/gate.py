@@ -112,12 +112,7 @@ class Gate(PlainState):
     def _may_go(self, item: Queued) -> bool:
         g, era, place, _ = item
         holders = self.groups[g]
-        return (
-            place == NO_PLACE
-            or not holders.gated
-            or era < holders.era
-            or not holders.lacking(place)[0]
-        )
+        return place == NO_PLACE or era < holders.era or not holders.lacking(place)[0]
 
     # -- words ------------------------------------------------------------------------------------
 
