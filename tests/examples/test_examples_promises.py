@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,60 @@ async def test_who_comes_late_knows_the_queue_and_the_leader(ordercast_cluster) 
         await cluster.kill(1)
         async with late.lock("l") as third:
             assert third > second
+
+
+def cut(cluster: oc.LocalCluster, member: int) -> None:
+    """All connections of a member break; it lives, and comes back."""
+    site = cluster.nodes[member]._site
+    for connection in tuple(site.peers.bound.values()):
+        connection.abort("the cable was cut")
+
+
+async def test_a_holder_that_is_cut_off_has_lost_the_lock_and_can_have_it_again(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3, codec="json") as cluster:
+        one, two, three = [await Crew.join(node) for node in cluster.nodes]
+        async with one.lock("l") as first:
+            turn, late_turn = two.lock("l"), one.lock("l")
+            waiting = asyncio.ensure_future(turn.__aenter__())
+            hopeless = asyncio.ensure_future(late_turn.__aenter__())
+            await one.until(lambda: one.queue("l") == ["p1", "p2", "p1"])
+            await three.until(lambda: three.queue("l") == ["p1", "p2", "p1"])
+            cut(cluster, 0)
+            second = await waiting
+            assert second > first
+            with pytest.raises(oc.NodeOut):
+                await hopeless
+            while one.leader is None:  # until it is back
+                await asyncio.sleep(0.001)
+            await two.until(lambda: two.queue("l") == ["p2"])
+            assert one.leader == "p2" and cluster.nodes[0].incarnation == 2
+            assert one.queue("l") == ["p2"]
+        assert two.queue("l") == ["p2"]  # the release of a former holder takes nothing away
+        await turn.__aexit__(None, None, None)
+        async with one.lock("l") as third:
+            assert third > second
+
+
+async def test_a_dictionary_that_is_cut_off_comes_back_to_what_the_others_did(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3, codec="json") as cluster:
+        one, two, three = [await ReplicatedDict.join(node, "d") for node in cluster.nodes]
+        await one.set("x", 1)
+        setting = asyncio.ensure_future(one.set("y", 1))
+        await asyncio.sleep(0)
+        cut(cluster, 0)
+        with suppress(oc.NodeOut):  # it was done or not, or it cannot know
+            await setting
+        await two.set("x", 2)
+        while True:
+            try:
+                await one.set("z", 3)
+                break
+            except oc.NodeOut:
+                await asyncio.sleep(0.001)
+        await asyncio.gather(*(copy.sync() for copy in (one, two, three)))
+        assert one.get("x") == 2 and one.get("z") == 3
+        assert one.copy() == two.copy() == three.copy()
