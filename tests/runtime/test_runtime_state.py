@@ -280,10 +280,18 @@ async def test_a_program_that_does_not_read_is_passed_over(ordercast_cluster) ->
         reader.read()
         stuck.read()
         for log in (stuck, reader):
-            await log.node.join("log", order="total", state=log.state)
+            group = await log.node.join("log", order="total", state=log.state)
         stuck.reading.cancel()
+
+        async def talk() -> None:
+            while not joiner.sets:  # what comes meanwhile does not prolong the wait
+                await group.multicast(b"x")
+                await asyncio.sleep(0.01)
+
+        talking = asyncio.ensure_future(talk())
         await joiner.node.join("log", order="total", state=joiner.state)
         assert (stuck.gets, reader.gets, joiner.sets) == (1, 1, 1)  # the first gave to the second
+        await talking
 
 
 async def test_a_get_that_fails_is_logged_and_the_next_is_asked(

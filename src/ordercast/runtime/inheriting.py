@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from ordercast.runtime.arrived import Arrived
 from ordercast.runtime.state import Sides, State, bring_together
 from ordercast.runtime.state_giving import Giver
-from ordercast.runtime.state_seeking import Seeking, Snapshot
+from ordercast.runtime.state_request import Snapshot
+from ordercast.runtime.state_seeking import Seeking
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership

@@ -15,25 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
-from ordercast.errors import FrameError, PeerError, StateUnavailable
-from ordercast.runtime.control import (
-    Control,
-    StateAck,
-    StateBegin,
-    StateChunk,
-    StateEnd,
-    StateGivenUp,
-    StatePromised,
-    StateRefused,
-    StateSought,
-    StateWanted,
-)
-from ordercast.runtime.state_giving import REFUSALS
-from ordercast.runtime.state_transfer import Incoming
+from ordercast.errors import FrameError, StateUnavailable
+from ordercast.runtime.control import Control, StateGivenUp, StateSought, StateWanted
+from ordercast.runtime.state_request import Request, Snapshot
 from ordercast.runtime.taken import Taken
 from ordercast.wire.messages import unpack_messages
 
@@ -45,32 +33,6 @@ ANSWER_S = 1.0  # seconds without an answer before the view: then it is done wit
 ROUND_S = 0.05  # seconds between two rounds over the members
 
 MAY_CHANGE = ("alike", "later")  # refusals after which it pays to ask again
-
-
-class Snapshot(NamedTuple):
-    """A state, and its place."""
-
-    state: bytes
-    view: int  # the last one that is in it, or this node's first one
-    taken: Taken  # messages since this node's first view that are in it
-
-
-class Request:
-    """What came of asking one member."""
-
-    def __init__(self, pid: ProcessId, transfer: int) -> None:
-        self.pid = pid
-        self.transfer = transfer
-        self.promised = False
-        self.refusal: tuple[str, str] | None = None  # (reason, in words)
-        self.begin: StateBegin | None = None
-        self.incoming: Incoming | None = None
-        self.is_complete = False  # all of the state is here
-
-    @property
-    def is_over(self) -> bool:
-        """Nothing more will come of it."""
-        return self.is_complete or self.refusal is not None
 
 
 class Seeking:
@@ -86,6 +48,7 @@ class Seeking:
         self._refusals: dict[ProcessId, tuple[str, str]] = {}  # of this round
         self._member: Membership | None = None
         self._came = Taken()  # since this node's first view
+        self._frames = 0  # ... in so many frames
         self._view = 0  # the newest one installed here
         self._moved = 0.0  # when a piece came last
         self._error: BaseException | None = None  # this node ends
@@ -98,13 +61,18 @@ class Seeking:
         peers = self._site.peers
         self._silent = set(peers.bound)
         peers.tell_all(StateSought(self.group))
-        await self._until(lambda: not self._silent, ANSWER_S)
+        await self._until(lambda: not self._silent, ANSWER_S, lambda: len(self._silent))
         for _, pid in sorted((place, pid) for pid, place in self._offers.items() if place >= 0):
             request = self._ask(pid, 0)
-            await self._until(lambda: request.promised or request.is_over, ANSWER_S)  # noqa: B023
-            if request.promised:
+            if await self._is_promised(request):
                 return
             self._give_up()
+
+    async def _is_promised(self, request: Request) -> bool:
+        answered = await self._until(
+            lambda: request.promised or request.is_over, ANSWER_S, lambda: request.heard
+        )
+        return answered and request.promised
 
     def attach(self, member: Membership) -> None:
         """The stay that is about to begin."""
@@ -163,13 +131,12 @@ class Seeking:
         if request is None or request.pid != pid:
             request = self._ask(pid, self._member.first_view)
         patience = self._site.options.state_timeout
-        if not await self._until(lambda: request.is_over, patience):
+        if not await self._until(lambda: request.is_over, patience, lambda: request.heard):
             request.refusal = ("slow", f"nothing of its state came for {patience:g} s")
         if request.is_complete:
-            assert request.begin is not None and request.incoming is not None
-            state, taken = await request.incoming.whole(), Taken(request.begin.taken)
-            snapshot = Snapshot(state, request.begin.view, taken)
-            if await self._until(lambda: self._decided(snapshot), patience) and self._has(snapshot):
+            snapshot = await request.snapshot()
+            await self._until(lambda: self._decided(snapshot), patience, lambda: self._frames)
+            if self._has(snapshot):
                 return snapshot
             request.refusal = ("lost", "its state holds messages that did not come here")
         assert request.refusal is not None
@@ -188,8 +155,10 @@ class Seeking:
     # -- asking -----------------------------------------------------------------------------------
 
     def _ask(self, pid: ProcessId, view: int) -> Request:
-        self._request = request = Request(pid, self._site.states.number())
-        self._site.peers.tell(pid, StateWanted(request.transfer, self.group, view))
+        site = self._site
+        request = Request(site.peers, pid, site.states.number(), site.options.max_state)
+        self._request = request
+        site.peers.tell(pid, StateWanted(request.transfer, self.group, view))
         return request
 
     def _give_up(self) -> None:
@@ -198,16 +167,22 @@ class Seeking:
         if request is not None:
             self._site.peers.tell(request.pid, StateGivenUp(request.transfer))
 
-    async def _until(self, is_so: Callable[[], bool], patience: float) -> bool:
-        """Wait for that. False if there was no news for `patience` seconds."""
+    async def _until(
+        self, is_so: Callable[[], bool], patience: float, moving: Callable[[], int]
+    ) -> bool:
+        """Wait for that. False if for `patience` seconds that number did not change either."""
+        loop = asyncio.get_running_loop()
+        before, deadline = moving(), loop.time() + patience
         while True:
             if self._error is not None:
                 raise self._error.with_traceback(None)
             if is_so():
                 return True
+            if moving() != before:
+                before, deadline = moving(), loop.time() + patience
             self._news.clear()
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout_at(deadline):
                     await self._news.wait()
             except TimeoutError:
                 return False
@@ -227,37 +202,9 @@ class Seeking:
         number = getattr(message, "transfer", None)
         if request is None or (pid, number) != (request.pid, request.transfer) or request.is_over:
             return
-        if isinstance(message, StatePromised):
-            request.promised = True
-        elif isinstance(message, StateRefused):
-            if message.reason not in REFUSALS:
-                raise PeerError(f"it refuses a state for no known reason: {message.reason!r}")
-            request.refusal = (message.reason, message.text)
-        elif isinstance(message, StateBegin):
-            self._begin(request, message)
-        elif request.incoming is None:
-            raise PeerError(f"{type(message).__name__} before the beginning of a state")
-        elif isinstance(message, StateChunk):
-            self._take(request, request.incoming, message.offset, payload)
-        elif isinstance(message, StateEnd):
-            request.incoming.finish(message.digest)
-            request.is_complete = True
+        request.handle(message, payload)
+        self._moved = max(self._moved, request.moved)
         self._news.set()
-
-    def _begin(self, request: Request, begin: StateBegin) -> None:
-        limit = self._site.options.max_state
-        if request.incoming is not None or begin.size < 0:
-            raise PeerError(f"a state of {begin.size} bytes begins out of turn")
-        if begin.size > limit:
-            text = f"its state has {begin.size} bytes, the limit here is {limit} (max_state)"
-            request.refusal = ("failed", text)
-        request.begin = begin
-        request.incoming = Incoming(begin.size)
-
-    def _take(self, request: Request, incoming: Incoming, offset: int, piece: bytes) -> None:
-        incoming.take(offset, piece)
-        self._moved = asyncio.get_running_loop().time()
-        self._site.peers.tell(request.pid, StateAck(request.transfer, incoming.received))
 
     def delivered(self, delivery: Delivery) -> None:
         """A frame came, and waits behind the state."""
@@ -265,6 +212,7 @@ class Seeking:
             first, bodies = unpack_messages(delivery[4])
         except FrameError:
             return  # its sender is told when it is opened
+        self._frames += 1
         self._came.add(delivery[1], first, len(bodies))
         self._news.set()
 
