@@ -45,9 +45,14 @@ async def test_a_dictionary_loses_nothing_acknowledged_when_a_node_is_killed(
         *founders, late = cluster.workers
         for worker in founders:
             await worker.run("example_work:open_dictionary")
+        counts = {"p1": 1000, "p2": 12, "p3": 12}  # p1 will not come so far
         writing = {
             worker.name: asyncio.ensure_future(
-                worker.run("example_work:write", count=12, journal=str(journals[worker.name]))
+                worker.run(
+                    "example_work:write",
+                    count=counts[worker.name],
+                    journal=str(journals[worker.name]),
+                )
             )
             for worker in founders
         }
