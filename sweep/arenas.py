@@ -14,6 +14,7 @@ import msgspec
 
 from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.simulation import (
     Crash,
@@ -127,7 +128,7 @@ class Rejoin(msgspec.Struct, frozen=True):
 
 def through_the_codec(protocol: Protocol) -> Callable[[Receive], Receive]:
     """A transform that makes bytes of a packet, and a packet of the bytes."""
-    codec = ChannelCodec((Linked, LinkAck, *headers_of(protocol)))
+    codec = ChannelCodec((Linked, LinkAck, *headers_of(protocol), *GATE_HEADERS))
 
     def transform(packet: Receive) -> Receive:
         raw = codec.encode(packet.group, packet.era, packet.header, packet.payload)
@@ -358,10 +359,12 @@ def _uniform(protocol: Protocol, rng: Random) -> Fields:
     if options.uniform:
         crashes = 1  # of groups of three
     shapes = (_survived_crashes, _survived_overlapping, _survived_numbered_views)
+    codec = through_the_codec(protocol) if rng.random() < 0.2 else None
     return {
         **rng.choice(NETWORKS),
         **rng.choice(shapes)(rng, crashes),
         "options": options,
+        "transform": codec,
         **rng.choice(({}, {}, {"consume_ms": rng.uniform(1, 20)})),
     }
 

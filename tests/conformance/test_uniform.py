@@ -84,3 +84,11 @@ def test_one_crash_leaves_a_causal_gap_only_where_the_send_rule_is_off() -> None
 def test_two_crashes_need_two_more_holders() -> None:
     assert any(gaps(seed, 0, crashes=2) for seed in SEEDS)
     assert not [seed for seed in SEEDS if gaps(seed, 2, crashes=2)]
+
+
+def test_a_trace_at_protocol_level_says_how_many_copies_a_frame_lacks() -> None:
+    config = SimulationConfig(
+        protocol="cbcast", members=4, messages=3, trace="protocol", options=Options(uniform=True)
+    )
+    notes = [e.note or "" for e in simulate(config).events() if e.kind == "hold"]
+    assert any("waits for copies from 2 more members of g1" in note for note in notes)

@@ -13,6 +13,7 @@ from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.log import Weighed
 from ordercast.simulation.seats import Roster
@@ -25,7 +26,7 @@ LINKS = ChannelCodec((LinkAck,))
 
 @lru_cache(maxsize=64)
 def _codec(protocol: type[OrderingProtocol]) -> ChannelCodec:
-    return ChannelCodec((*headers_of(protocol), Linked))
+    return ChannelCodec((*headers_of(protocol), Linked, *GATE_HEADERS))
 
 
 class Scale:
