@@ -66,6 +66,8 @@ class Crew:
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncIterator[int]:
         """Hold this lock inside the block; gives the fencing number. Waits for its turn."""
+        if not isinstance(name, str):
+            raise TypeError(f"the lock {name!r} is not a text")
         self._number += 1
         number = self._number
         try:

@@ -131,6 +131,16 @@ async def test_who_gives_up_waiting_for_a_lock_loses_its_place_only(ordercast_cl
         await three.until(lambda: three.queue("l") == [])
 
 
+async def test_a_lock_without_a_name_is_refused(ordercast_cluster) -> None:
+    async with ordercast_cluster(1, codec="json") as cluster:
+        crew = await Crew.join(cluster.nodes[0])
+        with pytest.raises(TypeError, match="the lock 5 is not a text"):
+            async with crew.lock(5):  # type: ignore[arg-type]
+                pass
+    with pytest.raises(oc.OrdercastError, match="closed"):
+        await crew.lead()
+
+
 async def test_who_comes_late_knows_the_queue_and_the_leader(ordercast_cluster) -> None:
     async with ordercast_cluster(3, codec="json") as cluster:
         one, two = [await Crew.join(node) for node in cluster.nodes[:2]]
