@@ -40,7 +40,8 @@ class Sides(Suspicion):
         if view is None:
             return
         if beat.yours:
-            if q not in self.pids and beat.view > view.number:  # we are behind: what is your view?
+            behind = beat.view > view.number and self.blocked is not None
+            if q not in self.pids and behind:  # with its view there may be enough of us
                 self._tell((q,), Join(self.node))
             elif q not in self.pids:  # we never heard of it, or went on without it
                 self._tell((q,), self._heartbeat(yours=False))
