@@ -10,10 +10,10 @@ import msgspec
 from ordercast.core.events import Event, Receive, Timer
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
-from ordercast.membership.cluster_headers import CLUSTER_GROUP, EndView, Heartbeat
+from ordercast.membership.cluster_headers import CLUSTER_GROUP, EndView, Heartbeat, InstallView
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.agenda import TICKS_PER_MS
-from ordercast.simulation.clustered import Boot, ClusterSimulation, Host
+from ordercast.simulation.clustered import Boot, ClusterSimulation, Host, PartitionHosts
 from ordercast.simulation.engine import Steps
 from ordercast.simulation.faults import Crash
 
@@ -120,7 +120,8 @@ class CountSteps(msgspec.Struct, frozen=True):
 class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
     """The first node that ends a view between `at_ms` and `until_ms` crashes so many steps later.
 
-    It strikes only once, and only those who run at `at_ms`.
+    They are counted from the first END, or from another word that only a coordinator says. It
+    strikes only once, and only those who run at `at_ms`.
     """
 
     steps: int
@@ -128,6 +129,7 @@ class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
     until_ms: float
     lose: float = 0.0
     back_ms: float | None = None
+    says: type[msgspec.Struct] = EndView
 
     def apply(self, simulation: ClusterSimulation) -> None:
         """Lie in wait at all of them."""
@@ -135,7 +137,7 @@ class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
 
         def see(p: ProcessId, events: tuple[Event, ...], out: Output) -> bool:
             in_time = simulation.now <= self.until_ms * TICKS_PER_MS
-            if not begun and any(isinstance(inner(t[3]), EndView) for t in out.transmits):
+            if not begun and any(isinstance(inner(t[3]), self.says) for t in out.transmits):
                 begun[p] = self.steps + 1
             if p not in begun or not in_time:
                 return False
@@ -148,6 +150,32 @@ class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
         for p, machine in enumerate(simulation.alive):
             if machine is not None:
                 simulation.alive[p] = Watched(machine, partial(see, p))
+
+
+class CutBeforeInstall(msgspec.Struct, frozen=True):
+    """When the node of a host says INSTALL, the network parts, and only its own side hears it."""
+
+    host: Host
+    sides: tuple[tuple[Host, ...], ...]
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Lie in wait."""
+        p = simulation.current.get(self.host)
+        machine = None if p is None else simulation.alive[p]
+        if p is None or machine is None:
+            return
+        waiting = True
+
+        def see(_: tuple[Event, ...], out: Output) -> bool:
+            nonlocal waiting
+            if waiting and any(isinstance(inner(t[3]), InstallView) for t in out.transmits):
+                waiting = False
+                now_ms = simulation.now / TICKS_PER_MS
+                simulation.suffer(PartitionHosts(self.sides, at_ms=now_ms))
+            return False
+
+        simulation.alive[p] = Watched(machine, see)
 
 
 def crash(simulation: ClusterSimulation, p: ProcessId, lose: float, back_ms: float | None) -> None:

@@ -7,6 +7,7 @@ that coordinators asked them to prepare, at who lives in the end, and at when fa
     numbers rise              at every process, of node views and of the views of each group
     one primary side          an installed view holds more than half of the one before, or half
                               and its first node; who left in order does not count
+    nobody is driven out      of a network that loses nothing and was never cut, nobody who lives
     nothing is blocked        all that live are in one node view, and in the groups they want, and
                               came there within UNBLOCKED_MS of the last fault
 
@@ -25,13 +26,14 @@ import msgspec
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.membership.cluster_headers import Attempt, EndView, InstallView, PrepareView
-from ordercast.membership.standing import Installed
+from ordercast.membership.standing import Installed, Out
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import (
     MAX_STARTS,
     ClusterConfig,
     ClusterOutcome,
     ClusterSimulation,
+    PartitionHosts,
     simulate_cluster,
 )
 from sweep.ambush import inner
@@ -46,6 +48,7 @@ IN_EVERY_CLUSTER = (
     "one view per number",
     "numbers rise",
     "one primary side",
+    "nobody is driven out",
     "nothing is blocked",
 )
 
@@ -116,6 +119,7 @@ def cluster_complaints(done: ClusterRun) -> list[Complaint]:
     if not done.merging:
         found += [("one view per number", sentence) for sentence in two_of_a_number(done)]
         found += [("one primary side", sentence) for sentence in two_sides(done)]
+    found += [("nobody is driven out", sentence) for sentence in driven_out(done)]
     found += [("nothing is blocked", sentence) for sentence in blocked(done)]
     return found
 
@@ -177,6 +181,17 @@ def enough(side: Collection[ProcessId], view: Nodes) -> bool:
     if 2 * len(there) == len(view):
         return not view or view[0] in there
     return 2 * len(there) > len(view)
+
+
+def driven_out(done: ClusterRun) -> Iterator[str]:
+    """Nobody who lives, and could always be heard, is excluded."""
+    config = done.simulation.config
+    cut = any(isinstance(fault, PartitionHosts) for fault in config.faults)
+    if cut or config.network.loss or done.merging:
+        return
+    for ms, p, news in done.simulation.story:
+        if isinstance(news, Out) and p not in done.simulation.departing:
+            yield f"process {p} was excluded at {ms:.0f} ms, though all could hear it"
 
 
 # -- nothing is blocked for ever ------------------------------------------------------------------
