@@ -33,7 +33,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
-from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame
 from ordercast.reliability.holders import AskHolding, Holders, Holding, Place
 
 MAX_BACKOFF = 32  # questions slow down to so many periods
@@ -165,9 +165,11 @@ class Gate(PlainState):
 
     # -- what waits -------------------------------------------------------------------------------
 
-    def frames(self, g: GroupId) -> int:
-        """How many frames of g wait here."""
-        return sum(1 for item in self.queue if item[0] == g and not isinstance(item[3], View))
+    def frames(self) -> Iterator[WaitingFrame]:
+        """Every frame that waits here, without the reasons."""
+        for g, _, _, item in self.queue:
+            if not isinstance(item, View):
+                yield g, item[1], item[2], item[4]
 
     def waiting(self) -> Iterator[Waiting]:
         """Every frame that waits here, and what for."""

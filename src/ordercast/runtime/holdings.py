@@ -11,9 +11,9 @@ def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
     protocol = stack.protocols[g]
     here = protocol.holdings(g)
     early = sum(1 for packet in protocol.early if packet.group == g)
-    gate = stack.gates.get(g)
+    gated = sum(1 for frame in stack.gates[g].frames() if frame[0] == g) if g in stack.gates else 0
     return {
-        "frames_held": here.held + early + (0 if gate is None else gate.frames(g)),
+        "frames_held": here.held + early + gated,
         "max_held": stack.options.max_held,
         "frames_kept": here.kept,
         "history": here.history,

@@ -30,7 +30,7 @@ class Explained(PlainState):
             for machine in self._machines()
             for waiting in (*machine.held_back(), *machine.held_up())
         ]
-        held += self._held_by_gates()
+        held += (waiting for gate in self._gates() for waiting in gate.waiting())
         known = {(waiting.group, waiting.sender, waiting.payload) for waiting in held}
         for waiting in (*self._held_for_a_view(), *self._held_by_links()):
             frame = (waiting.group, waiting.sender, waiting.payload)
@@ -44,7 +44,8 @@ class Explained(PlainState):
         for machine in self._machines():
             yield from machine.waiting_frames()
             yield from (waiting.frame for waiting in machine.held_up())
-        yield from (waiting.frame for waiting in self._held_by_gates())
+        for gate in self._gates():
+            yield from gate.frames()
         yield from (waiting.frame for waiting in self._held_for_a_view())
         for link in self.links.values():
             for packet in link.ahead.values():
@@ -55,10 +56,9 @@ class Explained(PlainState):
         # A machine of several groups is listed under each of them.
         return {id(made): made for made in self.protocols.values() if made.views}.values()
 
-    def _held_by_gates(self) -> Iterator[Waiting]:
-        """Frames that too few members hold."""
-        for gate in {id(gate): gate for gate in self.gates.values()}.values():
-            yield from gate.waiting()
+    def _gates(self) -> Iterable[Gate]:
+        # One that serves several groups is listed under each of them.
+        return {id(gate): gate for gate in self.gates.values()}.values()
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
         """Packets that overtook a view, and what is said here while one changes."""

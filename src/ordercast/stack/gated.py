@@ -68,7 +68,7 @@ class Gated(Explained):
             for _, view in eras:  # a word may have come before its era; what waits for it may go
                 self._tell_holders(view.group, self.protocols[view.group], view.members)
         out.deliveries = at_once
-        for gate in {id(gate): gate for gate in self.gates.values()}.values():
+        for gate in self._gates():
             gate.release(out)
 
     def _queue(
