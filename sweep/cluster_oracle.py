@@ -248,18 +248,18 @@ def done_ms(done: ClusterRun) -> float:
 
 def enough_live(done: ClusterRun) -> bool:
     """Must those who live go on?"""
-    living = done.living
     if done.merging:
-        return any(p in living for _, p, _, _ in done.installed)
+        return any(p in done.living for _, p, _, _ in done.installed)
     base, nodes = settled_view(done)
     views = {(number, pids) for _, _, number, pids in done.installed} | done.prepared
     later = [pids for number, pids in views if number > base]
-    return all(enough(living, _staying(done, view)) for view in (nodes, *later))
+    return all(surely_enough(done, view) for view in (nodes, *later))
 
 
-def _staying(done: ClusterRun, view: Nodes) -> Nodes:
-    """Without those who were told to depart: from then on they do not count."""
-    return tuple(p for p in view if p not in done.simulation.departing)
+def surely_enough(done: ClusterRun, view: Nodes) -> bool:
+    """Enough of it live, whether or not those who were told to depart still count."""
+    staying = tuple(p for p in view if p not in done.simulation.departing)
+    return enough(done.living, view) and enough(done.living, staying)
 
 
 def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
@@ -294,4 +294,4 @@ def could_go_on(done: ClusterRun) -> bool:
     ballots = [m.ballots for m in machines if m.ballots]
     in_force = max(known[0].number for known in ballots)
     judged_by = [b for known in ballots for b in known if b.number >= in_force]
-    return all(enough(done.living, _staying(done, ballot.nodes)) for ballot in judged_by)
+    return all(surely_enough(done, ballot.nodes) for ballot in judged_by)
