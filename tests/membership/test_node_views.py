@@ -1,0 +1,305 @@
+"""A cluster on a bench: every packet is carried by hand, time passes in ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from machines import Bench, Packet
+from ordercast.core.events import Event, Multicast, Receive
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Output
+from ordercast.membership.cluster_headers import (
+    CLUSTER_GROUP,
+    Attempt,
+    EndView,
+    InstallView,
+    Nodes,
+    Overruled,
+    PrepareView,
+    Stuck,
+)
+from ordercast.membership.nodes import GroupEntry, NodeEntry
+from ordercast.membership.standing import (
+    Ask,
+    Blocked,
+    Broken,
+    ClusterOptions,
+    Dissolved,
+    Found,
+    GetIn,
+    GoAway,
+    Installed,
+    Out,
+    Policy,
+    Resumed,
+)
+from ordercast.protocols.fifo import Fifo
+from ordercast.stack.clustered import ClusteredStack
+
+TIMEOUT = 5  # ticks
+GROUP = GroupEntry(1, "g", "fifo", "fifo", 0)
+
+
+class ClusterBench(Bench):
+    """Nodes that are in one view, and what each of them was told."""
+
+    def __init__(self, size: int, partition: Policy = "primary") -> None:
+        options = ClusterOptions(heartbeat_ms=20, suspect_ms=20 * TIMEOUT, partition=partition)
+        nodes = {
+            p: ClusteredStack(
+                NodeEntry(p, f"n{p}", 1), {"fifo": Fifo}, cluster_options=options, network="N2"
+            )
+            for p in range(size)
+        }
+        super().__init__(dict(nodes))
+        self.nodes = nodes
+        self.news: dict[ProcessId, list[msgspec.Struct]] = {p: [] for p in nodes}
+        self.step(0, Found())  # type: ignore[arg-type]
+        for p in range(1, size):
+            self.step(p, GetIn((0,)))  # type: ignore[arg-type]
+            self.carry()
+        self.tick(2)  # by then all know that all are in
+
+    def step(self, p: ProcessId, *events: Event) -> Output:
+        out = super().step(p, *events)
+        self.news[p] += out.news
+        return out
+
+    def tick(self, times: int = 1, *, cut: Callable[[Packet], bool] | None = None) -> None:
+        """A tick at every node that lives, and all its packets but those that are cut off."""
+        for _ in range(times):
+            for p in tuple(self.timers):
+                if (CLUSTER_GROUP, "tick") in self.timers[p]:
+                    self.ring(p, "tick", CLUSTER_GROUP)
+            while self.flight:
+                packet = self.flight[0]
+                if cut is not None and cut(packet):
+                    self.flight.remove(packet)
+                else:
+                    self.arrive(packet)
+
+    def breaks(self, dead: ProcessId, *, at: tuple[ProcessId, ...]) -> None:
+        """These see their connection to that node break."""
+        for p in at:
+            self.step(p, Broken(dead))  # type: ignore[arg-type]
+
+    def views(self) -> set[tuple[ProcessId, ...]]:
+        """The node views in force, at those who live and are not out."""
+        return {n.pids for p, n in self.nodes.items() if p not in self.crashed and not n.out_of_it}
+
+    def told(self, p: ProcessId, kind: type) -> list[msgspec.Struct]:
+        """The news of this kind at p."""
+        return [news for news in self.news[p] if isinstance(news, kind)]
+
+
+def between(*side: ProcessId) -> Callable[[Packet], bool]:
+    """Packets that would cross from this side to the other."""
+    return lambda packet: (packet.src in side) != (packet.dst in side)
+
+
+def test_newcomers_are_in_one_view_in_the_order_of_their_coming() -> None:
+    bench = ClusterBench(4)
+    assert bench.views() == {(0, 1, 2, 3)}
+    assert {node.acting() for node in bench.nodes.values()} == {0}
+
+
+def test_the_next_in_the_list_takes_over_when_the_coordinator_dies() -> None:
+    bench = ClusterBench(4)
+    bench.crash(0)
+    bench.breaks(0, at=(1, 2, 3))
+    bench.carry()
+    assert bench.views() == {(1, 2, 3)}
+    assert bench.nodes[1].coordinates
+
+
+def test_a_node_that_is_silent_is_excluded_after_the_timeout_and_not_before() -> None:
+    bench = ClusterBench(3)
+    bench.crash(2)
+    bench.tick(TIMEOUT - 1)
+    assert bench.views() == {(0, 1, 2)}
+    bench.tick(2)
+    assert bench.views() == {(0, 1)}
+
+
+def test_whoever_ends_the_view_may_die_at_any_word_of_it() -> None:
+    for word in (EndView, PrepareView, InstallView):
+        bench = ClusterBench(5)
+        bench.crash(4)
+        bench.breaks(4, at=(0,))
+        while not bench.find(src=0, header=word):
+            bench.arrive(bench.flight[0])
+        bench.arrive(bench.find(src=0, header=word)[0])  # one hears it, the others do not
+        bench.lose(src=0)
+        bench.crash(0)
+        bench.breaks(0, at=(1, 2, 3))
+        bench.tick(TIMEOUT + 3)
+        assert bench.views() == {(1, 2, 3)}, word
+        assert not any(bench.nodes[p].stopped for p in (1, 2, 3))
+
+
+def test_of_two_nodes_the_first_goes_on_alone() -> None:
+    bench = ClusterBench(2)
+    bench.crash(1)
+    bench.breaks(1, at=(0,))
+    assert bench.views() == {(0,)}
+    assert not bench.told(0, Blocked)
+
+
+def test_of_two_nodes_the_second_is_blocked_and_told_who_is_missing() -> None:
+    bench = ClusterBench(2)
+    bench.crash(0)
+    bench.breaks(0, at=(1,))
+    assert bench.views() == {(0, 1)}
+    assert bench.told(1, Blocked) == [Blocked(2, (0,))]
+
+
+def test_of_two_nodes_the_second_goes_on_if_the_first_has_left_in_order() -> None:
+    bench = ClusterBench(2)
+    bench.step(0, GoAway())  # type: ignore[arg-type]
+    bench.carry()
+    bench.tick(TIMEOUT)
+    assert bench.views() == {(1,)}
+    assert not bench.told(1, Blocked)
+
+
+def test_a_side_without_a_majority_waits_and_goes_on_when_the_others_are_back() -> None:
+    bench = ClusterBench(4)
+    for p in (1, 2, 3):  # each is alone for a while
+        bench.breaks(0, at=(p,))
+    bench.tick(2 * TIMEOUT, cut=lambda packet: packet.dst != packet.src)
+    assert all(bench.told(p, Blocked) for p in range(4))
+    bench.tick(4 * TIMEOUT)
+    assert len(bench.views()) == 1
+    assert all(bench.told(p, Resumed) for p in range(4) if not bench.told(p, Out))
+
+
+def test_a_node_that_was_excluded_learns_that_it_is_out() -> None:
+    bench = ClusterBench(3)
+    bench.tick(2 * TIMEOUT, cut=between(2))
+    assert bench.views() == {(0, 1), (0, 1, 2)}
+    assert bench.told(2, Blocked)
+    bench.tick(TIMEOUT)
+    assert bench.views() == {(0, 1)}
+    (out,) = bench.told(2, Out)
+    assert isinstance(out, Out) and out.by in (0, 1)
+
+
+def test_of_two_that_do_not_hear_each_other_the_younger_goes_but_not_at_once() -> None:
+    bench = ClusterBench(4)
+
+    def apart(packet: Packet) -> bool:
+        return {packet.src, packet.dst} == {1, 3}
+
+    bench.tick(TIMEOUT + 1, cut=apart)
+    assert bench.views() == {(0, 1, 2, 3)}  # both complain; 0 hears both
+    bench.tick(2 * TIMEOUT, cut=apart)
+    assert bench.views() == {(0, 1, 2)}
+
+
+def test_the_first_who_says_that_another_is_dead_does_not_go_in_its_place() -> None:
+    bench = ClusterBench(4)
+    bench.crash(1)
+    bench.breaks(1, at=(3,))
+    bench.carry()  # 3 is younger than 1; 0 has heard 1 a moment ago
+    bench.tick(TIMEOUT + 1)
+    assert bench.views() == {(0, 2, 3)}
+
+
+def test_a_coordinator_that_is_overruled_tries_again_with_a_higher_number() -> None:
+    bench = ClusterBench(4)
+    promised = Attempt(900, 1, 1)
+    end = EndView(promised, (1, 2, 3))
+    bench.step(2, _packet(1, end))  # 1 tried to end the view, and only 2 heard of it
+    bench.lose(src=2)
+    bench.crash(3)
+    bench.breaks(3, at=(0,))
+    bench.bring(src=0, dst=2, header=EndView)
+    (overruled,) = bench.find(src=2, dst=0, header=Overruled)
+    assert isinstance(overruled.header, Overruled) and overruled.header.followed == promised
+    bench.carry()
+    bench.tick(TIMEOUT)
+    assert bench.views() == {(0, 1, 2)}
+    assert all(_number(bench, p) > 900 for p in (0, 1, 2))
+
+
+def test_a_node_that_stopped_for_a_view_that_does_not_come_says_so() -> None:
+    bench = ClusterBench(3)
+    lost = EndView(Attempt(90, 0, 0), (0, 1, 2))
+    bench.step(2, _packet(0, lost))
+    bench.lose(src=2)  # its report; and 0 knows nothing of that attempt
+    assert bench.nodes[2].stopped
+    heard: list[type] = []
+
+    def listen(packet: Packet) -> bool:
+        heard.append(type(packet.header))
+        return False
+
+    bench.tick(5 * TIMEOUT, cut=listen)
+    assert Stuck in heard
+    assert bench.views() == {(0, 1, 2)}
+    assert not any(node.stopped for node in bench.nodes.values())
+
+
+def test_the_smaller_side_is_dissolved_and_told_where_to_go() -> None:
+    bench = ClusterBench(5, partition="merge")
+    bench.tick(2 * TIMEOUT, cut=between(3, 4))
+    assert bench.views() == {(0, 1, 2), (3, 4)}
+    bench.tick(4 * TIMEOUT)
+    assert [bench.told(p, Dissolved) for p in (3, 4)] == [[Dissolved(0, ("n3", "n4"))]] * 2
+    assert not any(bench.told(p, Dissolved) for p in (0, 1, 2))
+
+
+def test_old_announcements_and_words_of_old_attempts_change_nothing() -> None:
+    bench = ClusterBench(4)
+    kept: list[Packet] = []
+
+    def keep(packet: Packet) -> bool:
+        if isinstance(packet.header, Nodes | EndView | PrepareView | InstallView):
+            kept.append(packet)
+        return False
+
+    bench.crash(3)
+    bench.breaks(3, at=(0, 1, 2))
+    bench.tick(2, cut=keep)
+    bench.crash(0)
+    bench.breaks(0, at=(1, 2))
+    bench.tick(2, cut=keep)
+    numbers = {p: _number(bench, p) for p in (1, 2)}
+    assert kept and bench.views() == {(1, 2)}
+    for packet in kept:
+        if packet.dst in (1, 2):
+            bench.step(packet.dst, packet.receive)
+    bench.carry()
+    assert {p: _number(bench, p) for p in (1, 2)} == numbers
+    for p in (1, 2):
+        installed = [n.view.number for n in bench.news[p] if isinstance(n, Installed)]
+        assert installed == sorted(installed)
+
+
+def test_what_was_said_while_the_view_ended_is_delivered_in_the_next_one() -> None:
+    bench = ClusterBench(3)
+    for p, node in bench.nodes.items():
+        node.open_group(GROUP)
+        bench.step(p, Ask(GROUP, "member"))  # type: ignore[arg-type]
+        bench.carry()
+    bench.crash(2)
+    bench.breaks(2, at=(0,))
+    bench.bring(src=0, dst=1, header=EndView)
+    assert bench.nodes[1].stopped
+    bench.step(1, Multicast(1, b"meanwhile"))
+    assert not bench.find(src=1, text="meanwhile")
+    bench.carry()
+    for p in (0, 1):
+        assert bench.story(p)[-2:] == ["01", "meanwhile"]
+
+
+def _packet(src: ProcessId, header: msgspec.Struct) -> Event:
+    return Receive(src, CLUSTER_GROUP, 0, header, b"")
+
+
+def _number(bench: ClusterBench, p: ProcessId) -> int:
+    view = bench.nodes[p].node_view
+    assert view is not None
+    return view.number
