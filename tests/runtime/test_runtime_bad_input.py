@@ -329,7 +329,7 @@ async def test_a_stranger_to_a_static_list_is_refused() -> None:
 async def test_options_that_must_be_equal_everywhere_are_compared(option: dict) -> None:
     async with oc.Node("alice", bootstrap=True) as alice:
         (name,) = option
-        with pytest.raises(oc.ConfigError, match=f"{name}=.* here, {name}=.* at the leader"):
+        with pytest.raises(oc.ConfigError, match=f"{name}=.* here, {name}=.* at the coordinator"):
             await oc.Node("bob", seeds=[alice.address], **option).start()
 
 

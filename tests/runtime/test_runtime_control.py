@@ -8,10 +8,13 @@ import pytest
 
 import ordercast as oc
 from ordercast.core.events import Multicast
+from ordercast.membership.cluster_headers import Depart
+from ordercast.membership.nodes import NodeEntry
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.control import Control, Enter, Lost, Recall, encode
+from ordercast.runtime.control import Control, Enter, NodeUp, Welcome, encode
+from ordercast.runtime.engine import CLUSTER
 from ordercast.transport.tcp import Connection, connect
-from ordercast.wire.control import Hello
+from ordercast.wire.control import CLUSTER_CHANNEL, Hello
 from ordercast.wire.frame import Frame
 from ordercast.wire.messages import pack_messages
 
@@ -51,47 +54,28 @@ async def check_all_are_in(cluster: oc.LocalCluster) -> None:
         await (await group.multicast(b"works")).ordered()
 
 
-def pid_of(node: oc.Node) -> int:
-    return node._site.me.pid
-
-
 @pytest.mark.parametrize(
-    ("whom", "name", "incarnation"),
-    [
-        ("leader", "mallory", 1),
-        ("leader", "sequencer", 1),
-        ("member", "mallory", 1),
-        ("member", "p1", 2),
-    ],
+    "message", [Welcome(), NodeUp(NodeEntry(1, "x", 1)), Enter(1, "g", "total", None)]
 )
-async def test_whoever_asks_about_another_node_is_closed_and_excludes_nobody(
-    ordercast_cluster, whom: str, name: str, incarnation: int
+async def test_a_stranger_who_speaks_as_if_it_were_in_is_closed(
+    ordercast_cluster, message: Control
 ) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
-        pid = LEADER if whom == "leader" else pid_of(cluster.nodes[0])
-        stranger = await Stranger.at(cluster.leader, name)
-        stranger.conn.send(encode(Recall(pid, incarnation)))
+        stranger = await Stranger.at(cluster.leader)
+        stranger.conn.send(encode(message))
         await stranger.closed
         assert cluster.leader.stats()["peer_faults"] == 1
         await check_all_are_in(cluster)
 
 
-@pytest.mark.parametrize("whom", ["leader", "itself"])
-async def test_a_member_that_reports_the_leader_or_itself_as_lost_is_out(
-    ordercast_cluster, whom: str
-) -> None:
+async def test_a_packet_of_the_cluster_from_a_stranger_closes_it(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
-        liar, other = cluster.nodes
-        report: Control = Lost(LEADER if whom == "leader" else pid_of(liar), "nonsense")
-        liar._site.peers.tell(LEADER, report)
-        with pytest.raises(oc.Excluded, match="connection broke"):
-            async for _ in liar:
-                pass
+        stranger = await Stranger.at(cluster.leader)
+        packet = CLUSTER.encode(CLUSTER_CHANNEL, 0, Depart(), b"")
+        stranger.conn.send(packet)
+        await stranger.closed
         assert cluster.leader.stats()["peer_faults"] == 1
-        async for event in other:
-            if isinstance(event, oc.View) and event.members == ("p2",):
-                break
-        await (await cluster.groups[1].multicast(b"works")).ordered()
+        await check_all_are_in(cluster)
 
 
 @pytest.mark.parametrize("name", ["", "n" * 256, "a\nb"])
@@ -102,7 +86,7 @@ async def test_a_group_name_that_is_none_makes_no_group_at_the_leader(
         monkeypatch.setattr("ordercast.runtime.stay.check_name", lambda what, given: given)
         with pytest.raises(oc.UsageError, match="group name"):
             await cluster.nodes[0].join(name, order="total")
-        assert cluster.leader._site.role.groups() == []
+        assert cluster.leader._site.nodeship.requests.names.described() == []
         await cluster.nodes[0].join("fine", order="total")
 
 

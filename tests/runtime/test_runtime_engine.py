@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 
+from ordercast.core.declaration import Network
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.core.protocol import Options
+from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.standing import ClusterOptions
 from ordercast.protocols.fifo import Fifo, FifoData
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.runtime.engine import LINKS, Engine
+from ordercast.stack.clustered import ClusteredStack
 from ordercast.stack.stack import headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import LINK_CHANNEL
@@ -21,6 +26,17 @@ LEFT: GroupId = 5
 KEPT: GroupId = 6
 
 OPTIONS = Options(retry_ms=1, ack_delay_ms=1)
+
+
+def stack(me: ProcessId, network: Network) -> ClusteredStack:
+    """Of a node in a cluster of two, where a third one leads."""
+    entries = tuple(NodeEntry(pid, f"p{pid}", 1) for pid in (0, 1, 2))
+    made = ClusteredStack(
+        entries[me], PROTOCOLS, cluster_options=ClusterOptions(), network=network,
+        cluster_network="N2", options=OPTIONS,
+    )  # fmt: skip
+    made._put_in_force(NodeView(1, entries))
+    return made
 
 
 class Side:
@@ -34,11 +50,11 @@ class Side:
         self.delivered: list[tuple[GroupId, bytes]] = []
         self.faults: list[str] = []
         self.contents: list[Hashable] = []
-        self.engine = Engine(me, OPTIONS, self, "N0")
+        self.engine = Engine(stack(me, "N0"), self)
 
     def begin(self, *groups: GroupId) -> None:
         for g in groups:
-            self.engine.open(g, Fifo, 1)
+            self.engine.open(GroupEntry(g, f"g{g}", "fifo", "fifo", 1))
             self.engine.step([View(g, 1, (1, 2), 1)])
 
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
@@ -153,7 +169,7 @@ def test_the_headers_of_links_have_these_bytes() -> None:
 
 async def test_a_link_has_the_tag_after_those_of_the_protocol_where_packets_may_be_lost() -> None:
     lossy, sure = Side(1), Side(1)
-    sure.engine = Engine(1, OPTIONS, sure)
+    sure.engine = Engine(stack(1, "N2"), sure)
     tags = []
     for side in (lossy, sure):
         side.begin(KEPT)

@@ -76,7 +76,7 @@ class Doorkeeper:
 
     def __init__(self, cluster: oc.LocalCluster) -> None:
         self.refused = 0
-        self._role = cluster.leader._site.role
+        self._role = cluster.leader._site.coordination
         self._role._objection = self._refuse
 
     def _refuse(self, *_: object) -> Refused:
@@ -196,15 +196,15 @@ async def test_a_node_on_its_way_back_is_at_its_address_and_tells_of_the_outage(
 ) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
         (node,) = cluster.nodes
-        address, role = node.address, cluster.leader._site.role
+        address, role = node.address, cluster.leader._site.coordination
         asked: list[tuple[Any, ...]] = []
-        role._consider = lambda *question: asked.append(question)
+        role.consider = lambda *question: asked.append(question)
         cut(cluster, 0)
         await until(lambda: asked)
         status = await query_status(address)
         assert status["state"] == "out" and "was excluded" in status["out_reason"]
-        del role._consider
-        role._consider(*asked[0])
+        del role.consider
+        role.consider(*asked[0])
         await back(node)
         status = await query_status(address)
         assert status["state"] == "running" and status["incarnation"] == 2
@@ -216,16 +216,16 @@ async def test_a_seed_that_is_out_itself_sends_a_newcomer_to_the_next_one(
 ) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
         (node,) = cluster.nodes
-        seeds, role = [node.address, cluster.leader.address], cluster.leader._site.role
+        seeds, role = [node.address, cluster.leader.address], cluster.leader._site.coordination
         asked: list[tuple[Any, ...]] = []
-        role._consider = lambda *question: asked.append(question)
+        role.consider = lambda *question: asked.append(question)
         cut(cluster, 0)
         await until(lambda: asked)
-        del role._consider
+        del role.consider
         assert "not in the cluster" in await why_no_seed(cluster.leader._site, node.address)
         async with oc.Node("newcomer", seeds=seeds) as newcomer:
             assert newcomer.stats()["nodes"] == 2
-            role._consider(*asked[0])
+            role.consider(*asked[0])
             await back(node)
             assert node.stats()["peer_faults"] == 0
 
@@ -282,13 +282,13 @@ async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
     async with ordercast_cluster(2, order="total", close_timeout=0.5) as cluster:
         node = cluster.nodes[1]
         tasks = asyncio.all_tasks()
-        role = cluster.leader._site.role
-        role._enter = lambda pid, question: None
+        role = cluster.leader._site.nodeship.requests
+        role.handle = lambda pid, question: None
         cut(cluster, 1)
         await until(lambda: node.incarnation == 2)
         await node.aclose()
         assert asyncio.all_tasks() <= tasks
-        del role._enter
+        del role.handle
         await until(lambda: cluster.leader.stats()["nodes"] == 2)
 
 
@@ -350,15 +350,15 @@ async def test_out_again_before_all_groups_are_joined_it_joins_all_of_them_in_th
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
         others = await cluster.join("other", order="fifo")
-        role = cluster.leader._site.role
-        enter, role._enter = (
-            role._enter,
+        role = cluster.leader._site.nodeship.requests
+        enter, role.handle = (
+            role.handle,
             lambda pid, asked: enter(pid, asked) if asked.group == "main" else cut(cluster, 1),
         )
         cut(cluster, 1)
         await until(lambda: two.incarnation == 2)
         await until(lambda: two._site.error is not None or two.incarnation == 3)
-        role._enter = enter
+        role.handle = enter
         await until(lambda: not two.stats()["out_reason"])
         assert two.incarnation >= 3
         assert set(two.stats()["groups"]) == {"main", "other"}
@@ -460,13 +460,13 @@ class Held:
 
     def __init__(self, cluster: oc.LocalCluster) -> None:
         self.questions: list[tuple[Any, ...]] = []
-        self._role = cluster.leader._site.role
-        self._role._enter = lambda *question: self.questions.append(question)
+        self._role = cluster.leader._site.nodeship.requests
+        self._role.handle = lambda *question: self.questions.append(question)
 
     def release(self) -> None:
-        del self._role._enter
+        del self._role.handle
         for question in self.questions:
-            self._role._enter(*question)
+            self._role.handle(*question)
 
 
 async def test_a_group_on_its_way_back_cannot_be_joined_a_second_time(ordercast_cluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import ordercast as oc
 import replicas
+from ordercast.membership.standing import Broken
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import StateBegin, StateChunk, StateEnd
 from ordercast.runtime.state import bring_together
@@ -500,7 +501,7 @@ async def test_a_node_that_was_excluded_comes_back_to_the_state(ordercast_cluste
         await out.node.join("log", order="total", state=out.state)
         await group.multicast(b"1")
         await asyncio.gather(member.has(1), out.has(1))
-        cluster.leader._site.role.exclude(out.node._site.me.pid, "for a test")
+        cluster.leader._site.engine.step([Broken(out.node._site.me.pid)])
         await until(lambda: group.members == ("p1",))
         await group.multicast(b"2")
         await out.has(2)
@@ -515,7 +516,7 @@ async def test_a_node_that_comes_back_asks_until_it_gets_the_state(ordercast_clu
         out.read(again)  # a stream of its own, which goes on too
         await out.until(lambda: bool(out.views))
         member.breaks = True
-        cluster.leader._site.role.exclude(out.node._site.me.pid, "for a test")
+        cluster.leader._site.engine.step([Broken(out.node._site.me.pid)])
         await until(lambda: member.failures > 1)
         with pytest.raises(oc.Excluded):  # it is in the view, and without the state
             await again.multicast(b"too early")

@@ -24,8 +24,9 @@ async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + site.options.close_timeout
-    drained = in_order and site.error is None and await _leave_all(site, stays, deadline)
+    drained = in_order and _is_in(site) and await _leave_all(site, stays, deadline)
     if drained:
+        await _go_away(site, deadline)
         await _let_consumer_finish(site, deadline)
     site.stop(GroupClosed("the node was closed"))
     site.lifetime.end()
@@ -45,9 +46,20 @@ async def _shut(site: Site, deadline: float, *, drained: bool) -> None:
     try:
         await _close_recorder(site, drained)
     finally:
-        if site.in_cluster:
-            await site.role.stopped()
         await site.peers.closed(max(FAREWELL, deadline - loop.time()))
+
+
+def _is_in(site: Site) -> bool:
+    return site.error is None and site.blocked is None
+
+
+async def _go_away(site: Site, deadline: float) -> None:
+    """Out of the cluster in order. Who cannot wait for it is soon missed."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            await site.nodeship.go_away()
+    except (TimeoutError, OrdercastError) as reason:
+        log.warning("%s did not leave the cluster in order: %r", site.me.identity, reason)
 
 
 async def _leave_all(site: Site, stays: Stays, deadline: float) -> bool:

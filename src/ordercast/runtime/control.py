@@ -1,16 +1,19 @@
 """What nodes say to each other beside their groups, on channel 0.
 
 a newcomer        Apply ->              <- Admitted | Redirect | Refused
-to everybody      NodeUp, NodeDown      from the leader
+to everybody      NodeUp                from the coordinator: somebody will connect to you
 a pair of nodes   (Hello) ->            <- Welcome
-a group           Enter ->              <- Entered | NotEntered,  Prepared ->,  Leave ->,  Left ->
-to send only      Visit ->              <- Entered | NotEntered,  PreparedToVisit ->,  Leave, Left
-trouble           Lost -> (a member reports another),  Recall ->  <- Evicted
+a group           Enter ->              <- Entered | NotEntered
+to send only      Visit ->              <- Entered | NotEntered
 the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromised | StateRefused,
                   <- StateBegin, StateChunk ..., StateEnd,   StateAck ->,  StateGivenUp ->,
                   StateSettled, to everybody
+trouble           Lost ->               to the coordinator
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
+
+Who lives, who is in the cluster and who is in a group is agreed by packets of the cluster, on a
+channel of their own (see `ordercast.membership.cluster_headers`).
 """
 
 from __future__ import annotations
@@ -19,8 +22,9 @@ from typing import Any
 
 import msgspec
 
-from ordercast.core.durability import Durability, in_words
-from ordercast.core.ids import GroupId, Identity, ProcessId
+from ordercast.core.durability import Durability
+from ordercast.core.ids import ProcessId
+from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
 from ordercast.wire.frame import Frame
@@ -30,45 +34,16 @@ class Control(msgspec.Struct, frozen=True, array_like=True):
     """Base of all messages of channel 0."""
 
 
-class NodeEntry(msgspec.Struct, frozen=True, array_like=True):
-    """One node of the cluster."""
-
-    pid: ProcessId
-    name: str
-    incarnation: int
-    address: str  # where others reach it
-
-    @property
-    def identity(self) -> str:
-        """As in traces: alice#2."""
-        return str(Identity(self.name, self.incarnation))
-
-
-class GroupEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
-    """One group of the cluster. Its number is the channel of its packets."""
-
-    gid: GroupId
-    name: str
-    order: str
-    protocol: str
-    header_version: int  # of that protocol's headers: both sides must read the same
-    durability: Durability = None  # how many must hold what is delivered
-
-    @property
-    def promise(self) -> str:
-        """How a mismatch is told to people."""
-        how = ", ".join(filter(None, (f"protocol {self.protocol!r}", in_words(self.durability))))
-        return f"order {self.order!r} ({how})"
-
-
-class Apply(Control, frozen=True):
+class Apply(Control, frozen=True, repr_omit_defaults=True):
     """Let me in. Name and address stand in the Hello; these options must be equal everywhere."""
 
     shared: dict[str, Any]
+    after: int = 0  # my last incarnation in this cluster
+    former: tuple[str, ...] = ()  # nodes of the side of a partition with which I come over
 
 
 class Redirect(Control, frozen=True):
-    """Ask the leader, over there."""
+    """Ask the coordinator, over there."""
 
     leader: str
 
@@ -80,13 +55,14 @@ class Refused(Control, frozen=True):
     text: str
 
 
-class Admitted(Control, frozen=True):
-    """You are in: who you are, and who the others are."""
+class Admitted(Control, frozen=True, repr_omit_defaults=True):
+    """You may come in: who you are, and who the others are. Connect to them, then ask to join."""
 
     me: NodeEntry
-    leader: ProcessId
+    leader: ProcessId  # the coordinator
     nodes: tuple[NodeEntry, ...]
     run: str  # under which name this cluster records
+    past: tuple[tuple[str, int], ...] = ()  # names of nodes that were in it, and how often
 
 
 class NodeUp(Control, frozen=True):
@@ -96,7 +72,7 @@ class NodeUp(Control, frozen=True):
 
 
 class NodeDown(Control, frozen=True):
-    """This node is gone for good."""
+    """To a newcomer: this node is gone. Do not wait for it."""
 
     pid: ProcessId
     reason: str
@@ -131,43 +107,10 @@ class NotEntered(Control, frozen=True):
     text: str  # empty: `have` is not what was wanted
 
 
-class Prepared(Control, frozen=True):
-    """I can read packets of the group: put me into the next view."""
-
-    gid: GroupId
-
-
-class Leave(Control, frozen=True):
-    """Take me out of the group in its next view."""
-
-    gid: GroupId
-
-
-class Left(Control, frozen=True):
-    """I am out of the group, and have acknowledged everything up to my last view."""
-
-    gid: GroupId
-
-
 class Lost(Control, frozen=True):
-    """My connection to that node broke."""
+    """To the coordinator: that node broke the protocol, so I have hung up on it."""
 
     pid: ProcessId
-    reason: str
-
-
-class Recall(Control, frozen=True):
-    """My connection to you broke: am I still in?"""
-
-    pid: ProcessId
-    incarnation: int
-
-
-class Evicted(Control, frozen=True):
-    """The others went on without you."""
-
-    group: str
-    view: int
     reason: str
 
 
@@ -188,12 +131,6 @@ class Visit(Control, frozen=True):
 
     request: int
     group: str
-
-
-class PreparedToVisit(Control, frozen=True):
-    """I can read packets of the group: name me among the guests of its next view."""
-
-    gid: GroupId
 
 
 class Dialback(Control, frozen=True):
@@ -287,10 +224,25 @@ class StateSettled(Control, frozen=True):
     group: str
 
 
+class Withdrawn(Control, frozen=True):
+    """Its place in the list stays: a tag never changes its meaning."""
+
+
+def _withdrawn(name: str, **fields: type) -> type[Control]:
+    """A message of earlier releases that nobody sends any more."""
+    kind = msgspec.defstruct(
+        name, tuple(fields.items()), bases=(Withdrawn,), frozen=True, array_like=True
+    )
+    assert issubclass(kind, Control)
+    return kind
+
+
 CONTROLS = (
     Apply, Redirect, Refused, Admitted, NodeUp, NodeDown, Welcome, Enter, Entered, NotEntered,
-    Prepared, Leave, Left, Lost, Recall, Evicted, Goodbye, StatusRequest, StatusReply,
-    Visit, PreparedToVisit, Dialback, DialbackReply,
+    _withdrawn("Prepared", gid=int), _withdrawn("Leave", gid=int), _withdrawn("Left", gid=int),
+    Lost, _withdrawn("Recall", pid=int, incarnation=int),
+    _withdrawn("Evicted", group=str, view=int, reason=str), Goodbye, StatusRequest, StatusReply,
+    Visit, _withdrawn("PreparedToVisit", gid=int), Dialback, DialbackReply,
     StateSought, StateOffer, StateWanted, StatePromised, StateRefused, StateBegin, StateChunk,
     StateEnd, StateAck, StateGivenUp, StateSettled,
 )  # fmt: skip

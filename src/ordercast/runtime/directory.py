@@ -1,42 +1,49 @@
-"""Who is in the cluster, by number and by name."""
+"""Who is in the cluster, by number and by name, and who ever was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ordercast.core.ids import ProcessId
-from ordercast.runtime.control import NodeEntry
+from ordercast.membership.nodes import NodeEntry
 
 
 class Directory:
-    """All nodes that are in, and the names of all that ever were: their messages may still come.
+    """All nodes that are in or about to be, and the names of all that ever were.
 
-    What it keeps of nodes that are gone is bounded by the leader's `max_starts`.
+    Their messages may still come; and no number and no incarnation is given twice. What is kept of
+    nodes that are gone is bounded by `max_starts`.
     """
 
     def __init__(self) -> None:
         self.live: dict[ProcessId, NodeEntry] = {}
         self.names: dict[ProcessId, str] = {}  # as applications see them
         self.identities: dict[ProcessId, str] = {}  # as traces see them
+        self.incarnations: dict[str, int] = {}  # the last one of each name
 
     def add(self, node: NodeEntry) -> None:
-        """A node came in."""
+        """A node came in, or is about to."""
         self.live[node.pid] = node
         self.names[node.pid] = node.name
         self.identities[node.pid] = node.identity
+        self.remember(node.name, node.incarnation)
+
+    def remember(self, name: str, incarnation: int) -> None:
+        """There was such a node."""
+        self.incarnations[name] = max(incarnation, self.incarnations.get(name, 0))
 
     def remove(self, pid: ProcessId) -> NodeEntry | None:
         """A node is gone; None if it was not in."""
         return self.live.pop(pid, None)
 
+    @property
+    def highest(self) -> ProcessId:
+        """No node that is known here has a higher number."""
+        return max(self.names, default=-1)
+
     def named(self, name: str) -> NodeEntry | None:
         """The live node of that name."""
         return next((node for node in self.live.values() if node.name == name), None)
-
-    def find(self, name: str, incarnation: int) -> NodeEntry | None:
-        """The live node of that identity."""
-        node = self.named(name)
-        return node if node is not None and node.incarnation == incarnation else None
 
     def names_of(self, pids: Iterable[ProcessId]) -> tuple[str, ...]:
         """The names of these nodes, in the same order."""

@@ -8,28 +8,29 @@ running step are done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 import msgspec
 
-from ordercast.core.declaration import Network
-from ordercast.core.durability import Durability
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
-from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import FrameError
+from ordercast.membership.cluster_headers import CLUSTER_GROUP, CLUSTER_HEADERS, Heartbeat
+from ordercast.membership.nodes import GroupEntry, NodeView
+from ordercast.membership.standing import Command, Installed, News
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.runtime.held import Ages
-from ordercast.stack.stack import Stack, headers_of
+from ordercast.stack.clustered import ClusteredStack
+from ordercast.stack.stack import headers_of
 from ordercast.trace.brought import Brought
 from ordercast.trace.holds import Names
 from ordercast.trace.watch import Observed, Watch
 from ordercast.wire.codec import ChannelCodec
-from ordercast.wire.control import CONTROL_CHANNEL, LINK_CHANNEL
+from ordercast.wire.control import CLUSTER_CHANNEL, CONTROL_CHANNEL, LINK_CHANNEL
 from ordercast.wire.frame import FIXED_SIZE, Frame
 
 LAST_WORD_S = 5.0  # seconds that a group stays open after its last view: packets may be lost
@@ -37,6 +38,7 @@ LAST_WORD_S = 5.0  # seconds that a group stays open after its last view: packet
 Headers = tuple[type[msgspec.Struct], ...]
 
 LINKS = ChannelCodec((LinkAck,))  # what travels on LINK_CHANNEL
+CLUSTER = ChannelCodec(CLUSTER_HEADERS)  # ... and on CLUSTER_CHANNEL
 
 
 @lru_cache(maxsize=256)
@@ -58,6 +60,15 @@ class Driver(Protocol):
 
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
         """Send a packet to each of these nodes; equal contents tell a repeat."""
+
+    def transmit_for_cluster(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+        """The same for a packet of the cluster, which must not be lost on the way."""
+
+    def meet(self, view: NodeView) -> None:
+        """These are the nodes of the cluster. What is delivered next may be theirs."""
+
+    def take_news(self, news: News) -> None:
+        """How this node stands in the cluster, after all that was delivered before."""
 
     def deliver(self, delivery: Delivery) -> None:
         """A frame, in its place."""
@@ -84,20 +95,18 @@ class Driver(Protocol):
 class Engine:
     """The stack of one node, with its timers and channels."""
 
-    def __init__(
-        self, me: ProcessId, options: Options, driver: Driver, network: Network = "N2"
-    ) -> None:
-        """`network` is what the driver's `transmit` can promise."""
-        self.stack = Stack(me, network=network, options=options)
+    def __init__(self, stack: ClusteredStack, driver: Driver) -> None:
+        self.stack = stack
         self.steps = 0
         self.retransmits = 0  # packets sent again
-        self._linked: Headers = () if network == "N2" else (Linked,)
+        self.heartbeats = 0  # sent
+        self._linked: Headers = () if stack.network == "N2" else (Linked,)
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
         self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
         self._leaving: dict[GroupId, asyncio.TimerHandle] = {}  # closed soon
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
-        self._waiting: list[Event] = []  # to be stepped when the running step is done
+        self._waiting: list[Event | Command] = []  # to be stepped when the running step is done
         self._gone: dict[ProcessId, GroupId] = {}  # to be forgotten -> a group that has it still
         self._stepping = False
         self._stopped = False
@@ -108,23 +117,31 @@ class Engine:
 
     # -- groups -----------------------------------------------------------------------------------
 
-    def open(
-        self,
-        g: GroupId,
-        protocol: type[OrderingProtocol],
-        leader: ProcessId,
-        durability: Durability = None,
-    ) -> None:
-        """Packets of g can be read from now on; its first view comes from `leader` alone."""
-        if g in self._leaving:
-            self.close(g)
-        self.stack.open(g, protocol, leader, durability)
-        words = GATE_HEADERS if durability else ()
-        self._channels[g] = _codec((*headers_of(protocol), *self._linked, *words))
-        self._left.pop(g, None)
+    def open(self, entry: GroupEntry) -> None:
+        """Packets of the group can be read from now on."""
+        if entry.gid in self._leaving:
+            self.close(entry.gid)
+        self.stack.open_group(entry)
+        self._channel(entry)
+
+    def _channel(self, entry: GroupEntry) -> ChannelCodec:
+        words = GATE_HEADERS if entry.durability else ()
+        codec = _codec((*headers_of(self.stack.page(entry.protocol)), *self._linked, *words))
+        self._channels[entry.gid] = codec
+        self._left.pop(entry.gid, None)
+        return codec
+
+    def _codec_of(self, g: GroupId) -> ChannelCodec | None:
+        """Of a group that is open: the stack opens those by itself that this node is to lead."""
+        codec = self._channels.get(g)
+        if codec is None and g in self.stack.entries:
+            codec = self._channel(self.stack.entries[g])
+        return codec
 
     def leave(self, g: GroupId) -> None:
         """This node has had its last view of g; its last word on it may be lost."""
+        if self._leads():
+            return
         if not self._linked:
             self.close(g)
         elif g in self._channels and g not in self._leaving:
@@ -134,16 +151,15 @@ class Engine:
         """Packets of g that are still on their way are dropped."""
         if g in self._leaving:
             self._leaving.pop(g).cancel()
-        if g in self._channels:
+        if g in self._channels and not self._leads():
             self._left[g] = self._channels.pop(g)
             self.stack.close(g)
             for key in [key for key in self._timers if key[0] == g]:
                 self._timers.pop(key).cancel()
 
-    def view_number(self, g: GroupId) -> int:
-        """Of the view in force."""
-        view = self.stack.view(g)
-        return 0 if view is None else view.number
+    def _leads(self) -> bool:
+        """The coordinator keeps all groups open, also those it is not in."""
+        return self.stack.pids[:1] == (self.stack.me,)
 
     def forget(self, p: ProcessId) -> None:
         """p will never come back: drop what is kept of it, as soon as no view has it."""
@@ -186,15 +202,31 @@ class Engine:
             codec = channels.get(channel)
             if codec is not None:
                 events.append(Receive(src, channel, era, codec.decode(tag, header), payload))
+            elif channel == CLUSTER_CHANNEL:
+                packet = CLUSTER.decode(tag, header)
+                events.append(Receive(src, CLUSTER_GROUP, era, packet, payload))
             elif channel == CONTROL_CHANNEL:
                 if events:
                     self.step(events)
                     events = []
                 on_control(frame)
-            elif channel not in self._left:
-                raise FrameError(f"a packet of group {channel}, in which this node is not")
+            else:
+                if events:  # they may be what opens the group
+                    self.step(events)
+                    events = []
+                events += self._of_group(src, frame)
         if events:
             self.step(events)
+
+    def _of_group(self, src: ProcessId, frame: Frame) -> list[Event]:
+        """A packet of a group that was not open a moment ago."""
+        channel, tag, era, header, payload = frame
+        codec = self._codec_of(channel)
+        if codec is not None:
+            return [Receive(src, channel, era, codec.decode(tag, header), payload)]
+        if channel not in self._left and channel > self.stack.top_group:
+            raise FrameError(f"a packet of group {channel}, in which this node is not")
+        return []
 
     def receive_datagrams(
         self, src: ProcessId, frames: list[Frame], on_fault: Callable[[str], None]
@@ -205,7 +237,7 @@ class Engine:
         events: list[Event] = []
         for channel, tag, era, header, payload in frames:
             # A link carries all groups of a pair: what it brings for one that was left counts too.
-            codec = self._channels.get(channel) or self._left.get(channel)
+            codec = self._codec_of(channel) or self._left.get(channel)
             try:
                 if codec is not None:
                     events.append(Receive(src, channel, era, codec.decode(tag, header), payload))
@@ -221,10 +253,10 @@ class Engine:
     @staticmethod
     def _weigh(brought: Brought, frames: list[Frame]) -> None:
         for channel, _, _, header, payload in frames:
-            if channel != CONTROL_CHANNEL:
+            if channel not in (CONTROL_CHANNEL, CLUSTER_CHANNEL):
                 brought.came(payload, FIXED_SIZE + len(header))
 
-    def step(self, events: list[Event]) -> None:
+    def step(self, events: Sequence[Event | Command]) -> None:
         """One step of the stack, and all its effects."""
         if self._stopped:
             return
@@ -233,7 +265,7 @@ class Engine:
             return
         self._stepping = True
         try:
-            while events:
+            while events and not self._stopped:
                 self.steps += 1
                 if self._watch is None:
                     self._carry_out(self.stack.step(events))
@@ -257,13 +289,15 @@ class Engine:
     def _overhead(self, packet: Receive) -> int:
         """Header bytes of a packet, as it was encoded by its sender."""
         g = packet.group
+        if g == CLUSTER_GROUP:
+            return CLUSTER.overhead(packet.header)
         codec = LINKS if g == LINK_GROUP else self._channels.get(g) or self._left[g]
         return codec.overhead(packet.header)
 
-    def _step_watched(self, watch: Watch, events: list[Event]) -> None:
+    def _step_watched(self, watch: Watch, events: Sequence[Event | Command]) -> None:
         """One event after the other, so that each effect has its cause."""
         for event in events:
-            self._carry_out(watch.step((event,)))
+            self._carry_out(watch.step((event,)))  # type: ignore[arg-type]
             self.ages.saw(watch.held)
 
     def stop(self) -> None:
@@ -280,13 +314,21 @@ class Engine:
     def _carry_out(self, out: Output) -> None:
         driver = self._driver
         for to, g, era, header, payload in out.transmits:
-            codec = self._channels.get(g)
-            if codec is None and self._linked:
-                self._transmit_for_link(to, g, era, header, payload)
-            elif codec is not None:
+            codec = self._channels.get(g) or self._codec_of(g)
+            if codec is not None:
                 driver.transmit(
                     to, codec.encode(g, era, header, payload), _content(header, payload)
                 )
+            elif g == CLUSTER_GROUP:
+                if isinstance(header, Heartbeat):
+                    self.heartbeats += len(to)
+                packet = CLUSTER.encode(CLUSTER_CHANNEL, era, header, payload)
+                driver.transmit_for_cluster(to, packet)
+            elif self._linked:
+                self._transmit_for_link(to, g, era, header, payload)
+        for news in out.news:
+            if isinstance(news, Installed):
+                driver.meet(news.view)
         for delivery in out.deliveries:
             if type(delivery) is tuple:
                 driver.deliver(delivery)
@@ -306,6 +348,8 @@ class Engine:
         for note in out.notes:
             if note[0] == "retransmit":
                 self.retransmits += 1
+        for news in out.news:
+            driver.take_news(news)  # type: ignore[arg-type]
 
     def _transmit_for_link(
         self,

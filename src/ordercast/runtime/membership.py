@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
-from ordercast.runtime.control import GroupEntry
+from ordercast.membership.nodes import GroupEntry
 from ordercast.runtime.items import Event, Message, View
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.outbox import Outbox

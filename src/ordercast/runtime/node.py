@@ -96,6 +96,8 @@ class Node:
         self._run = None if run is None else check_name("run", run)
         self._lifetime = Lifetime(self._options.max_batch, _tell(weakref.ref(self)))
         self._retired = Retired()
+        self._after = 0  # the incarnation before the next one
+        self._former: tuple[str, ...] = ()  # nodes with which it comes over from another side
         self._returning: asyncio.Task[None] | None = None  # the way back from the latest outage
         self._closing: asyncio.Task[None] | None = None
 
@@ -172,14 +174,15 @@ class Node:
         return Site(
             hello, self._options, self._trace, self._run, self._lifetime,
             trace_level=self._trace_level, security=self._security,
+            only=None if self._members is None else frozenset(self._members),
+            after=self._after, former=self._former,
         )  # fmt: skip
 
     async def _get_in(self) -> None:
         if self._leads:
             run = f"{self._cluster}-{time.time_ns()}"
-            only = None if self._members is None else frozenset(self._members)
             await check_that_nobody_answers(self._site)
-            self._site.lead(self.name, run, only)
+            self._site.found(self.name, run)
         else:
             unreachable = await self._site.follow(self._seeds)
             if self._site.error is not None:
@@ -196,6 +199,8 @@ class Node:
             return  # it never got in
         error = site.error
         if self._state == "running" and self._options.rejoin and isinstance(error, NodeOut):
+            self._after = site.me.incarnation
+            self._former = () if site.over_to is None else site.over_to.former
             self._lifetime.go_out(error, self._retired.sweep)
             self._retired.add(site)
             self._returning = asyncio.ensure_future(self._way_back(site).run(self._returning))
@@ -204,7 +209,7 @@ class Node:
 
     def _way_back(self, site: Site) -> Reentry:
         listed = () if self._members is None else self._members.values()
-        known = (*(node.address for node in site.directory.live.values()), *self._seeds, *listed)
+        known = (*site.nodeship.addresses(), *self._seeds, *listed)
         return Reentry(
             site, self._stays.absent(), new_site=self._new_site, adopt=self._adopt,
             addresses=[a for a in dict.fromkeys(known) if a != site.me.address],
@@ -212,7 +217,7 @@ class Node:
         )  # fmt: skip
 
     def _adopt(self, site: Site, stays: Stays) -> None:
-        self._site, self._stays, self._leads = site, stays, False
+        self._site, self._stays = site, stays
         self._lifetime.re_entries += 1
 
     async def _close(self) -> None:
@@ -335,8 +340,8 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        """Is this the node that numbers views and messages?"""
-        return self._leads
+        """Does this node coordinate now: is it the oldest one of its cluster?"""
+        return hasattr(self, "_site") and self._site.in_cluster and self._site.nodeship.coordinates
 
     def stats(self) -> dict[str, Any]:
         """Every limit and how near it is, as plain data."""
@@ -358,6 +363,8 @@ class Node:
         self._check_started()
         if self._site.error is not None:
             raise self._site.error.with_traceback(None)
+        if self._site.blocked is not None:
+            raise self._site.blocked.with_traceback(None)
         if self._state != "running":
             raise UsageError(f"node {self.name!r} is closed; make a new Node")
 

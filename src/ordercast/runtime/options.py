@@ -9,6 +9,7 @@ import msgspec
 from ordercast.core.durability import Durability, as_durability
 from ordercast.core.protocol import Options
 from ordercast.errors import ConfigError
+from ordercast.membership.standing import ClusterOptions
 from ordercast.transport.contract import Limits
 from ordercast.transport.discovery import Discovery, as_discovery
 from ordercast.transport.settings import Transport, as_transport, label_of
@@ -136,6 +137,15 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
             driver_consumes=True,
+        )
+
+    def for_cluster(self) -> ClusterOptions:
+        """The part of these that concerns the nodes of the cluster."""
+        return ClusterOptions(
+            heartbeat_ms=self.heartbeat_ms,
+            suspect_ms=self.suspect_ms,
+            detector=self.detector,
+            partition=self.partition,
         )
 
     def for_connections(self) -> Limits:

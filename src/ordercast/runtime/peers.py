@@ -18,8 +18,9 @@ import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
+from ordercast.membership.nodes import NodeEntry
 from ordercast.runtime.addresses import Address, parse_address
-from ordercast.runtime.control import Control, Goodbye, NodeEntry, Welcome, decode, encode
+from ordercast.runtime.control import Control, Goodbye, Welcome, decode, encode
 from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import (
     Connection,
@@ -62,11 +63,17 @@ class Owner(Protocol):
     def node_of(self, hello: Hello) -> NodeEntry | None:
         """The live node of that identity, if it is known."""
 
+    def may_replace(self, pid: ProcessId) -> bool:
+        """May another connection of that node take the place of the one there is?"""
+
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
         """Packets and control messages of a bound connection."""
 
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
         """A control message; the connection may be unbound."""
+
+    def on_fault(self, pid: ProcessId, reason: str) -> None:
+        """A node broke the protocol: its connection is about to be closed."""
 
     def on_lost(self, pid: ProcessId, reason: str) -> None:
         """A bound connection broke, and the other side had not said good-bye."""
@@ -169,7 +176,11 @@ class Peers:
     def bind(self, conn: Connection, pid: ProcessId) -> None:
         """This connection is that node's."""
         self._unbound.discard(conn)
+        before = self.bound.get(pid)
         self.bound[pid] = conn
+        if before is not None and before is not conn:  # nothing came on it any more
+            self._parting.add(before)
+            before.abort("another connection of this node took its place")
         self._pid_of[conn] = pid
         if self.datagrams is not None and conn.hello is not None:
             self.datagrams.add_peer(pid, conn.hello.session, datagram_address(conn))
@@ -264,7 +275,7 @@ class Peers:
             conn.refuse("full", f"more than {self.max_unbound} connections wait to be let in")
             return
         node = self._owner.node_of(hello) if hello.incarnation else None
-        if node is not None and node.pid in self.bound:
+        if node is not None and node.pid in self.bound and not self._owner.may_replace(node.pid):
             conn.refuse("name", f"{node.identity} is connected already")
         elif node is not None:
             self._welcome(conn, node)
@@ -346,6 +357,8 @@ class Peers:
 
     def _count_fault(self, conn: Connection, reason: str) -> None:
         self.peer_faults += 1
+        if conn in self._pid_of:
+            self._owner.on_fault(self._pid_of[conn], reason)
         who = str(conn.hello.identity) if conn.hello is not None else conn.peer[0]
         if who not in self._logged:
             if len(self._logged) >= self.max_unbound:

@@ -84,7 +84,6 @@ class Reentry:
 
     async def _come_back(self) -> None:
         log.warning("%s is out: %s", self._old.me.identity, self._old.error)
-        await self._old.role.stopped()
         await self._old.peers.closed(FAREWELL)
         site = await self._get_in()
         stays = Stays(site, absent=self._absent)

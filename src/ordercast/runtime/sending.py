@@ -8,8 +8,8 @@ from contextlib import suppress
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from ordercast.errors import Dissolved, GroupClosed, MessageTooLarge
-from ordercast.runtime.control import GroupEntry
+from ordercast.errors import Dissolved, GroupClosed, MessageTooLarge, NotPrimary
+from ordercast.membership.nodes import GroupEntry
 from ordercast.runtime.options import MESSAGE_COST
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.receipt import Progress, Receipt
@@ -182,6 +182,17 @@ class Sending:
             if not future.done():
                 future.set_exception(reason)
                 future.exception()  # nobody need be waiting
+
+    def block(self, reason: NotPrimary) -> None:
+        """Nothing can be sent for a while; what is under way may still get its place."""
+        if self.closed is None:
+            self.closed = reason
+            self.window.fail(reason)
+
+    def unblock(self, reason: NotPrimary) -> None:
+        """The reason has passed."""
+        if self.closed is reason:
+            self.closed = None
 
     def close_for_senders(self) -> None:
         """`leave` or `aclose` was called: no new messages; those under way still count."""

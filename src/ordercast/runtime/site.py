@@ -1,4 +1,4 @@
-"""The inside of a node: connects its role, its engine, its connections and its streams.
+"""The inside of a node: connects its standing, its engine, its connections and its streams.
 
 One turn of the event loop. Multicasts of the application fill open frames; deliveries that it
 takes are counted. At the end of the turn, once: the open frames are sealed and sent, and the stack
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ordercast.core.declaration import Network
+from ordercast import errors
 from ordercast.core.events import Consumed, Event
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
-from ordercast.errors import GroupClosed, PeerError
+from ordercast.errors import GroupClosed, NotPrimary, PeerError
+from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.standing import Dissolved, News
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
@@ -27,25 +29,23 @@ from ordercast.runtime.control import (
     Admitted,
     Control,
     Dialback,
-    GroupEntry,
-    NodeEntry,
     StatusReply,
     StatusRequest,
     decode,
     encode,
 )
+from ordercast.runtime.coordination import Coordination
 from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.finding import answerer_of, find_seeds
-from ordercast.runtime.follower import Follower
 from ordercast.runtime.gate import Gate
 from ordercast.runtime.held import SiteNames
 from ordercast.runtime.inbox import Interruption
 from ordercast.runtime.items import View
-from ordercast.runtime.leader import Leader
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.peers import Peers
@@ -53,6 +53,7 @@ from ordercast.runtime.stalls import Stalls
 from ordercast.runtime.states import ABOUT_STATE, States
 from ordercast.runtime.status import status_json
 from ordercast.runtime.visit import Visit
+from ordercast.stack.clustered import ClusteredStack
 from ordercast.trace.brought import Brought
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.watch import Observed
@@ -60,12 +61,12 @@ from ordercast.transport.answering import Answerer
 from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import Connection
 from ordercast.transport.udp import DatagramEndpoint
-from ordercast.wire.control import Hello
+from ordercast.wire.control import CLUSTER_CHANNEL, CONTROL_CHANNEL, Hello
 from ordercast.wire.frame import Frame
 
 log = logging.getLogger("ordercast.runtime.site")
 
-LEADER_PID: ProcessId = 0
+FIRST_PID: ProcessId = 0
 
 FLUSH_SECONDS = 0.02  # so long a recorded delivery may wait for the disk; a send never does
 
@@ -75,7 +76,8 @@ class Site:
 
     me: NodeEntry
     engine: Engine
-    role: Leader | Follower
+    nodeship: Nodeship
+    coordination: Coordination
 
     def __init__(
         self,
@@ -87,8 +89,17 @@ class Site:
         *,
         trace_level: TraceLevel = "application",
         security: Security = NONE,
+        only: frozenset[str] | None = None,
+        after: int = 0,
+        former: tuple[str, ...] = (),
     ) -> None:
+        """`only` are the names of a static list. `after` is the last incarnation of this node, and
+        `former` the names of the side of a partition with which it comes over.
+        """
         self.options = options
+        self.only = only
+        self.after = after
+        self.former = former
         self.lifetime = lifetime  # what it shares with the Sites before and after it
         self.directory = Directory()
         self.peers = Peers(
@@ -104,6 +115,8 @@ class Site:
         self.memberships: dict[GroupId, Membership] = {}
         self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
         self.error: BaseException | None = None  # why this node ended by itself
+        self.over_to: Dissolved | None = None  # it goes over to another side of a partition
+        self.blocked: NotPrimary | None = None  # this node is cut off
         self.in_cluster = False
         self.bodies = Bodies(options.codec)
         self.stalls = Stalls()
@@ -126,13 +139,12 @@ class Site:
 
     # -- getting in -------------------------------------------------------------------------------
 
-    def lead(self, name: str, run: str, only: frozenset[str] | None) -> None:
+    def found(self, name: str, run: str) -> None:
         """This node is the cluster."""
         self.answerer = answerer_of(self)
-        address = self.peers.hello.advertise
-        run = self._run or run
-        self._become(NodeEntry(LEADER_PID, name, 1, address), run)
-        self.role = Leader(self, run, only)
+        me = NodeEntry(FIRST_PID, name, 1, self.peers.hello.advertise)
+        self._become(me, me, self._run or run)
+        self.nodeship.found()
 
     async def follow(
         self, seeds: tuple[str, ...], ask_seconds: float | None = None
@@ -150,30 +162,37 @@ class Site:
             seeds = await find_seeds(self, self.options.discover, timeout)
             timeout = max(0.5, round(deadline - self._loop.time(), 1))
         answer = await self._admission.ask(seeds, min(timeout, ask_seconds or timeout))
-        assert isinstance(self.role, Follower)
-        return await self.role.connect_to(answer.nodes, max(0.5, deadline - self._loop.time()))
+        return await self.nodeship.get_in(answer, deadline)
 
     def admitted(self, conn: Connection, answer: Admitted) -> None:
-        """The leader let us in."""
-        leader = next((node for node in answer.nodes if node.pid == answer.leader), None)
-        if leader is None:
+        """The coordinator lets us come in."""
+        coordinator = next((node for node in answer.nodes if node.pid == answer.leader), None)
+        if coordinator is None:
             raise PeerError("it let us in without saying who leads")
+        for name, incarnation in answer.past:
+            self.directory.remember(name, incarnation)
         for node in answer.nodes:
             self.directory.add(node)
-        self.peers.bind(conn, leader.pid)
-        self._become(answer.me, self._run or answer.run)
-        self.role = Follower(self, leader)
+        self.peers.bind(conn, coordinator.pid)
+        self._become(answer.me, coordinator, self._run or answer.run)
         self._admission = None
 
-    def _become(self, me: NodeEntry, run: str) -> None:
+    def _become(self, me: NodeEntry, coordinator: NodeEntry, run: str) -> None:
         self.me = me
         self.directory.add(me)
         self.peers.introduce_as(me.incarnation)
-        network: Network = "N2"
         if self.peers.datagrams is not None:
             self.peers.datagrams.introduce_as(me.pid)
-            network = "N0"
-        self.engine = Engine(me.pid, self.options.for_stack(), self, network)
+        stack = ClusteredStack(
+            me, PROTOCOLS,
+            cluster_options=self.options.for_cluster(),
+            network="N2" if self.peers.datagrams is None else "N0",
+            cluster_network="N2",
+            options=self.options.for_stack(),
+        )  # fmt: skip
+        self.engine = Engine(stack, self)
+        self.coordination = Coordination(self, run, self.only)
+        self.nodeship = Nodeship(self, coordinator)
         self._run = run
         self.in_cluster = True
 
@@ -219,23 +238,25 @@ class Site:
     def _open(self, group: GroupEntry) -> Outbox:
         """Packets of the group can be read; what is sent to it goes into this box."""
         self.group_names[group.gid] = group.name
-        if isinstance(self.role, Follower):
-            self.engine.open(
-                group.gid, PROTOCOLS[group.protocol], self.role.leader.pid, group.durability
-            )
+        self.engine.open(group)
         if group.protocol not in self._outboxes:
             self._outboxes[group.protocol] = Outbox(self.options.frame_bytes, self.wake)
         return self._outboxes[group.protocol]
 
+    def disown(self, member: Membership) -> None:
+        """A join that came to nothing: its group is another one by now."""
+        self.nodeship.quit(member.group.gid)
+        member.muted = True
+        member.gate.admit(member)
+        self.memberships.pop(member.group.gid, None)
+
     def close_membership(self, member: Membership) -> None:
         """The group was left. With its last view the stack has acknowledged everything."""
         gid = member.group.gid
-        self.role.left(gid)
         self._first_message[member.group.name] = member.next_message
         del self.memberships[gid]
         self.lifetime.end_stream_of(member.seat)
-        if isinstance(self.role, Follower):
-            self.engine.leave(gid)
+        self.engine.leave(gid)
 
     def open_visit(self, group: GroupEntry) -> Visit:
         """Get ready to be a guest of a group."""
@@ -247,11 +268,9 @@ class Site:
     def close_visit(self, visit: Visit) -> None:
         """This node is a guest no longer."""
         gid = visit.group.gid
-        self.role.left(gid)
         self._first_message[visit.group.name] = visit.next_message
         del self.visits[gid]
-        if isinstance(self.role, Follower):
-            self.engine.leave(gid)
+        self.engine.leave(gid)
 
     def neighbours(self, member: Membership) -> list[Membership]:
         """The other groups of the same domain."""
@@ -305,6 +324,19 @@ class Site:
         else:
             self.peers.transmit(to, packet)
 
+    def transmit_for_cluster(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
+        """Send a packet of the cluster: always on a connection."""
+        self.peers.transmit(to, packet)
+
+    def meet(self, view: NodeView) -> None:
+        """The nodes of the view in force."""
+        for node in view.nodes:
+            self.directory.add(node)
+
+    def take_news(self, news: News) -> None:
+        """How this node stands in the cluster."""
+        self.nodeship.take(news)
+
     def deliver(self, delivery: Delivery) -> None:
         """A frame for one of our groups."""
         member = self.memberships.get(delivery[0])
@@ -347,18 +379,29 @@ class Site:
     # -- what connections tell --------------------------------------------------------------------
 
     def node_of(self, hello: Hello) -> NodeEntry | None:
-        """The live node of that identity."""
-        return self.directory.find(hello.name, hello.incarnation)
+        """The node of that identity: one that is in, or was lost."""
+        lost: Iterable[NodeEntry] = self.engine.stack.lost.values() if self.in_cluster else ()
+        for node in (*self.directory.live.values(), *lost):
+            if (node.name, node.incarnation) == (hello.name, hello.incarnation):
+                return node
+        return None
+
+    def may_replace(self, pid: ProcessId) -> bool:
+        """May another connection of that node take the place of the one there is?"""
+        stack = self.engine.stack
+        return pid not in stack.pids or pid in stack.detector.suspected
 
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
-        """Packets of a node of the cluster."""
+        """Packets of a node of the cluster; of one that is not in our view, only the cluster's."""
+        if pid not in self.directory.live:
+            frames = [frame for frame in frames if frame[0] in (CONTROL_CHANNEL, CLUSTER_CHANNEL)]
         self.engine.receive(pid, frames, lambda frame: self.peers.on_control(conn, frame))
 
     def on_datagrams(self, pid: ProcessId, frames: list[Frame]) -> None:
         """Packets of a node of the cluster that came without a connection."""
         endpoint = self.peers.datagrams
         assert endpoint is not None
-        if self.in_cluster and self.error is None:
+        if self.in_cluster and self.error is None and pid in self.directory.live:
             self.engine.receive_datagrams(pid, frames, partial(endpoint.refuse, pid))
 
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
@@ -374,19 +417,49 @@ class Site:
             if isinstance(message, ABOUT_STATE):
                 self.states.handle(pid, message, frame[4])
             else:
-                self.role.handle(conn, pid, message)
+                self.nodeship.handle(conn, pid, message)
+
+    def on_fault(self, pid: ProcessId, reason: str) -> None:
+        """A node broke the protocol."""
+        if self.in_cluster and self.error is None:
+            self.nodeship.accuse(pid, reason)
 
     def on_lost(self, pid: ProcessId, reason: str) -> None:
         """The connection to a node broke."""
         if self.in_cluster and self.error is None:
-            self.role.lost(pid, reason)
+            log.info("the connection to %s broke: %s", self.directory.identities[pid], reason)
+            self.nodeship.lost(pid)
 
     def on_unbound_closed(self, conn: Connection, reason: str) -> None:
         """A connection that was nobody's is gone."""
         if self._admission is not None:
             self._admission.closed(conn, reason)
-        elif self.in_cluster and self.error is None:
-            self.role.unbound_closed(conn, reason)
+
+    # -- partitions -------------------------------------------------------------------------------
+
+    def block(self, error: NotPrimary) -> None:
+        """This node is cut off: nothing can be sent, and the streams say so."""
+        if not self.options.rejoin:
+            self.fail(error)
+            return
+        self.seal_frames()  # what was accepted is sent if the others come back
+        self.blocked = error
+        for sending in (*self.memberships.values(), *self.visits.values()):
+            sending.block(error)
+        self.lifetime.go_out(error, lambda: None)
+
+    def resume(self) -> None:
+        """Enough of the others are back."""
+        before, self.blocked = self.blocked, None
+        if before is not None:
+            for sending in (*self.memberships.values(), *self.visits.values()):
+                sending.unblock(before)
+            self.lifetime.come_back()
+
+    def dissolve(self, news: Dissolved) -> None:
+        """The views of this side have ended in order: this node goes over to the other one."""
+        self.over_to = news
+        self.fail(errors.Dissolved())
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -407,7 +480,8 @@ class Site:
             self.answerer.close()
         if self.in_cluster:
             self.engine.stop()
-            self.role.stop(reason)
+            self.coordination.stop()
+            self.nodeship.stop(reason)
         for sending in (*self.memberships.values(), *self.visits.values()):
             sending.close(reason)
         for member in self.memberships.values():
@@ -452,12 +526,7 @@ class Site:
             "name": self.me.name,
             "incarnation": self.me.incarnation,
             "address": self.peers.hello.advertise,
-            "leads": isinstance(self.role, Leader),
-            "coordinator": self.coordinator.identity,
+            "leads": self.nodeship.coordinates,
+            "coordinator": self.nodeship.coordinator.identity,
             "run": self._run,
         }
-
-    @property
-    def coordinator(self) -> NodeEntry:
-        """The node that leads, as this one knows it."""
-        return self.role.leader if isinstance(self.role, Follower) else self.me

@@ -12,7 +12,6 @@ from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
 from ordercast.runtime.holdings import holdings_of, unsent
-from ordercast.runtime.leader import Leader
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import connect
 from ordercast.transport.tls import Tls
@@ -32,6 +31,7 @@ def stats_of(site: Site) -> dict[str, Any]:
     stats: dict[str, Any] = {
         "incarnation": site.me.incarnation,
         **site.lifetime.facts(),
+        **site.nodeship.facts(),
         "nodes": len(site.directory.live),
         "max_nodes": options.max_nodes,
         "peer_faults": site.peers.peer_faults,
@@ -57,8 +57,8 @@ def stats_of(site: Site) -> dict[str, Any]:
         stats["datagrams"] = site.peers.datagrams.stats()
     if site.answerer is not None:
         stats["discovery"] = site.answerer.stats()
-    if isinstance(site.role, Leader):
-        stats["leads"] = site.role.stats()
+    if site.nodeship.coordinates:
+        stats["leads"] = site.nodeship.requests.names.stats()
     if site.recorder is not None:
         stats["recorder"] = site.recorder.stats()
     return stats
@@ -128,7 +128,7 @@ def status_json(site: Site) -> bytes:
                 {"name": n.name, "incarnation": n.incarnation, "address": n.address}
                 for n in site.directory.live.values()
             ],
-            "groups": site.role.groups(),
+            "groups": site.nodeship.requests.names.described(),
             "stats": stats_of(site),
         }
     )

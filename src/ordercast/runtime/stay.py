@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 from ordercast.core.durability import Durability
@@ -15,8 +17,8 @@ from ordercast.errors import (
     OrdercastError,
     UsageError,
 )
+from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
-from ordercast.runtime.control import GroupEntry
 from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
@@ -25,6 +27,12 @@ from ordercast.runtime.sending import Sending
 from ordercast.runtime.site import Site
 from ordercast.runtime.state import Sides, State, check_state
 from ordercast.runtime.visit import Visit, Visits
+
+Find = Callable[[], Awaitable[GroupEntry]]
+"""Asks the coordinator for a group."""
+
+Answer = tuple[GroupEntry, asyncio.Future[None]]
+"""What it said, and what is done when it coordinates no longer."""
 
 
 class Absent(NamedTuple):
@@ -69,11 +77,12 @@ class Stays:
         self._entering[name] = asked
         inheriting = None if state is None else Inheriting(self._site, name, state, sides)
         try:
-            entry = await self._enter(name, asked, protocol, durability)
+            find = partial(self._enter, name, asked, protocol, durability)
+            found = await self._find(find)
             visit = await self._end_visit(name)
             if inheriting is not None:
                 await inheriting.announce()
-            member = await self._begin(entry, scope, visit, seat, inheriting)
+            member = await self._begin(found, find, scope, visit, seat, inheriting)
             member.check_open()  # out in the turn in which it was let in: see `absent`
             return member
         finally:
@@ -86,7 +95,7 @@ class Stays:
     ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
-        entry = await self._site.role.enter(
+        entry = await self._site.nodeship.requests.enter(
             name, asked.order, asked.protocol if named else None, durability
         )
         if entry.protocol not in PROTOCOLS:
@@ -118,35 +127,62 @@ class Stays:
                 return member
         return await self.visits.begun(name)
 
+    async def _find(self, find: Find) -> Answer:
+        """Where the group is; and what is done when another node coordinates."""
+        succession = self._site.nodeship.succession
+        return await find(), succession
+
     async def _begin(
         self,
-        entry: GroupEntry,
+        found: Answer,
+        find: Find,
         scope: str | None,
         visit: Visit | None,
         seat: Seat | None,
         inheriting: Inheriting | None,
     ) -> Membership:
+        """`find` asks the coordinator where the group is; again, if that one dies meanwhile."""
         site = self._site
-        member = site.open_membership(entry, scope)
-        member.visit = visit
-        member.seat = seat or member.seat
+        member: Membership | None = None
+        while member is None:
+            entry, succession = found
+            if succession.done():  # another may have given this number to another group
+                found = await self._find(find)
+                continue
+            member = site.open_membership(entry, scope)
+            member.visit = visit
+            member.seat = seat or member.seat
+            if inheriting is not None:
+                inheriting.attach(member)
+            site.nodeship.ask(entry, "member")
+            if not await self._first_view(member, find):
+                site.disown(member)
+                member, found = None, await self._find(find)
         if inheriting is not None:
-            inheriting.attach(member)
-        site.role.prepared(entry.gid)
-        timeout = site.options.join_timeout
+            await self._inherit(inheriting, member, comes_back=seat is not None)
+        return member
+
+    async def _first_view(self, member: Membership, find: Find) -> bool:
+        """True when it has come; False if the group has got another number in the meantime."""
+        timeout = self._site.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
-                await asyncio.shield(member.installed)
+                while not member.installed.done():
+                    succession = self._site.nodeship.succession
+                    await asyncio.wait(
+                        (member.installed, succession), return_when=asyncio.FIRST_COMPLETED
+                    )
+                    if not member.installed.done() and (await find()).gid != member.group.gid:
+                        return False
+                await member.installed
         except TimeoutError:
             self._abandon(member)
-            reason = {entry.name: "its first view did not come; a member may be stuck"}
+            reason = {member.group.name: "its first view did not come; a member may be stuck"}
             raise JoinTimeout(reason, timeout) from None
         except asyncio.CancelledError:
             self._abandon(member)
             raise
-        if inheriting is not None:
-            await self._inherit(inheriting, member, comes_back=seat is not None)
-        return member
+        return True
 
     async def _inherit(
         self, inheriting: Inheriting, member: Membership, *, comes_back: bool
@@ -232,8 +268,9 @@ class Stays:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, member: Membership) -> None:
+        await asyncio.shield(member.installed)
         await member.progress.ordered.wait_for(member.frames_sent)
-        self._site.role.leave(member.group.gid)
+        self._site.nodeship.quit(member.group.gid)
         await asyncio.shield(member.gone)
         self._finish(member)
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ordercast.errors import GroupClosed, JoinTimeout, UsageError
-from ordercast.runtime.control import GroupEntry
+from ordercast.membership.nodes import GroupEntry
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 
@@ -77,9 +77,9 @@ class Visits:
 
     async def _enter_anew(self, name: str) -> Visit:
         site = self._site
-        entry = await site.role.visit(name)
+        entry = await site.nodeship.requests.visit(name)
         visit = site.open_visit(entry)
-        site.role.prepared_to_visit(entry.gid)
+        site.nodeship.ask(entry, "guest")
         try:
             await asyncio.shield(visit.installed)
         except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
@@ -145,7 +145,7 @@ class Visits:
     async def _leave(self, visit: Visit) -> None:
         await asyncio.shield(visit.installed)
         await visit.progress.ordered.wait_for(visit.frames_sent)
-        self._site.role.leave(visit.group.gid)
+        self._site.nodeship.quit(visit.group.gid)
         await asyncio.shield(visit.gone)
         if self._site.error is None:
             self._site.close_visit(visit)

@@ -1,0 +1,160 @@
+"""The groups of the cluster by name: what the coordinator answers to who wants into one.
+
+A group is made by the first who enters it. All open groups are in the coordinator's stack; after a
+succession the new coordinator has them from the flush, with their numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.durability import Durability, in_words
+from ordercast.core.ids import GroupId, check_name
+from ordercast.membership.nodes import GroupEntry
+from ordercast.protocols.registry import PROTOCOLS, choose
+from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
+from ordercast.runtime.holdings import holdings_of
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+
+class GroupNames:
+    """Which group a name means, while this node coordinates."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._told: dict[str, GroupId] = {}  # what was answered here; counts before all else
+
+    def answer(self, question: Enter | Visit) -> Control:
+        """Where that group is, or why there is none."""
+        if isinstance(question, Enter):
+            return self._enter(question)
+        entry = self._open_group(question.group)
+        if isinstance(entry, str):
+            return NotEntered(question.request, "", entry)
+        return Entered(question.request, entry)
+
+    def _enter(self, enter: Enter) -> Control:
+        try:
+            check_name("group", enter.group)
+            entry = self._group(enter)
+        except ValueError as reason:  # a name that is none, a protocol only the other side knows
+            entry = str(reason)
+        if isinstance(entry, str):
+            return NotEntered(enter.request, "", entry)
+        if not _fits(entry, enter.order, enter.protocol, enter.durability):
+            return NotEntered(enter.request, entry.promise, "")
+        return Entered(enter.request, entry)
+
+    def _group(self, enter: Enter) -> GroupEntry | str:
+        """The group of that name, made if need be; or why it cannot be made."""
+        entry = self._find(enter.group)
+        if entry is None:
+            limit = self._site.options.max_groups
+            gid = self.highest + 1
+            if gid > limit:
+                return f"the cluster has max_groups={limit} groups"
+            chosen = choose(enter.order, enter.protocol)
+            entry = GroupEntry(
+                gid, enter.group, enter.order, chosen.declaration.name, chosen.header_version,
+                enter.durability,
+            )  # fmt: skip
+            self._site.engine.open(entry)
+        self._told[entry.name] = entry.gid
+        self._site.group_names[entry.gid] = entry.name
+        return entry
+
+    def _find(self, name: str) -> GroupEntry | None:
+        entries = self._site.engine.stack.entries
+        told = entries.get(self._told.get(name, -1))
+        return told or next((e for e in entries.values() if e.name == name), None)
+
+    @property
+    def highest(self) -> GroupId:
+        """No group has a higher number, as far as is known here."""
+        stack = self._site.engine.stack
+        return max(stack.top_group, *stack.entries, 0, 0)
+
+    def _open_group(self, name: str) -> GroupEntry | str:
+        """The group of that name, if others may send to it; or why they cannot."""
+        entry = self._find(name)
+        if entry is None:
+            names = (e.name for e in self._site.engine.stack.entries.values())
+            known = ", ".join(map(repr, names))
+            there_is = f"there is {known}" if known else "there is none yet"
+            return f"no group {name!r} to send to: {there_is}; a group is made by its first member"
+        declared = PROTOCOLS[entry.protocol].declaration
+        if not declared.closed:
+            return entry
+        return (
+            f"only members can send to group {name!r}: its protocol {declared.name!r} is for "
+            f"closed groups, as {declared.closed}. Join it{_open_alternative(entry.order)}"
+        )
+
+    # -- for the status ---------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, object]:
+        """The limits of the whole cluster, and what is kept for groups that it may not be in."""
+        site = self._site
+        stack = site.engine.stack
+        holdings = [holdings_of(stack, gid) for gid in stack.protocols]
+        return {
+            "starts": site.coordination.starts,
+            "max_starts": site.options.max_starts,
+            "groups": len(stack.entries),
+            "max_groups": site.options.max_groups,
+            "frames_held": max((held["frames_held"] for held in holdings), default=0),
+            "max_held": site.options.max_held,
+            "history": sum(held["history"] for held in holdings),
+            "views_wait_for": self._awaited(),
+        }
+
+    def _awaited(self) -> dict[str, list[str]]:
+        """Groups whose next view is under way, and whose reports it lacks."""
+        stack, directory = self._site.engine.stack, self._site.directory
+        awaited = {entry.name: stack.waits_for(gid) for gid, entry in stack.entries.items()}
+        return {name: list(directory.identities_of(who)) for name, who in awaited.items() if who}
+
+    def described(self) -> list[dict[str, object]]:
+        """Every group that is open here and its members."""
+        stack, names = self._site.engine.stack, self._site.directory.names_of
+        found: list[dict[str, object]] = []
+        for gid, entry in stack.entries.items():
+            view = stack.view(gid)
+            found.append(
+                {
+                    "name": entry.name,
+                    "order": entry.order,
+                    "protocol": entry.protocol,
+                    "members": list(names(view.members)) if view is not None else [],
+                    "guests": list(names(view.guests)) if view is not None else [],
+                }
+            )
+        return found
+
+
+def wanted(order: str, protocol: str | None, durability: Durability = None) -> str:
+    """What a join asked for, in words."""
+    named = f"protocol {protocol!r}" if protocol else ""
+    how = ", ".join(filter(None, (named, in_words(durability))))
+    return f"order {order!r}" + (f" ({how})" if how else "")
+
+
+def _fits(group: GroupEntry, order: str, protocol: str | None, durability: Durability) -> bool:
+    return (
+        group.order == order
+        and protocol in (None, group.protocol)
+        and durability in (None, group.durability)
+    )
+
+
+def _open_alternative(order: str) -> str:
+    declared = (protocol.declaration for protocol in PROTOCOLS.values())
+    names = [d.name for d in declared if order in d.orders and not d.closed]
+    if not names:
+        return f"; for order {order!r} there is no protocol that lets others send"
+    return (
+        f"; or make a group with order {order!r} and a protocol that lets others send: "
+        f"{', '.join(names)}"
+    )

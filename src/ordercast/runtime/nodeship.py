@@ -1,0 +1,328 @@
+"""This node's standing in its cluster: on its way in, in, cut off, out, on its way out.
+
+All nodes run the same code. The first of the node view coordinates; what only the coordinator does
+stands in `ordercast.runtime.coordination` and `ordercast.runtime.group_names`. Who lives and who is
+in is decided by the machine (`ordercast.membership.cluster`): it is told what connections tell, and
+its news become what the rest of this node, and its application, must know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.errors import Excluded, JoinTimeout, NotPrimary, PeerError
+from ordercast.membership.cluster_headers import Part
+from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.standing import (
+    Ask,
+    Blocked,
+    Broken,
+    Dissolved,
+    Found,
+    GetIn,
+    GoAway,
+    Installed,
+    News,
+    Out,
+    Quit,
+    Resumed,
+)
+from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
+from ordercast.runtime.reasons import why_unreachable
+from ordercast.runtime.requests import Requests
+from ordercast.runtime.search import Search
+from ordercast.transport.tcp import Connection
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+log = logging.getLogger("ordercast.runtime.nodeship")
+
+GRACE_S = 0.5  # after a good-bye the view without that node should have come
+
+
+class Nodeship:
+    """One incarnation's standing, from its admission to its end."""
+
+    def __init__(self, site: Site, admitted_by: NodeEntry) -> None:
+        self._site = site
+        self._admitted_by = admitted_by
+        self.requests = Requests(site)
+        self.search = Search(site)
+        loop = asyncio.get_running_loop()
+        self._is_in: asyncio.Future[None] = loop.create_future()
+        self._is_away: asyncio.Future[None] = loop.create_future()
+        self.succession: asyncio.Future[None] = loop.create_future()  # the next one
+        self._contacts: tuple[ProcessId, ...] = ()  # while this node asks to be let in
+        self._going = False
+        self._before: tuple[ProcessId, ...] = ()  # nodes of the view before this one
+
+    # -- who coordinates --------------------------------------------------------------------------
+
+    @property
+    def coordinates(self) -> bool:
+        """Is this node the first of its view?"""
+        stack = self._site.engine.stack
+        return stack.pids[:1] == (stack.me,)
+
+    @property
+    def coordinator(self) -> NodeEntry:
+        """The first node of the view; while there is none, the one that let this node in."""
+        view = self._site.engine.stack.node_view
+        return self._admitted_by if view is None else view.nodes[0]
+
+    # -- the way in -------------------------------------------------------------------------------
+
+    def found(self) -> None:
+        """Begin a cluster of this node alone."""
+        self._site.engine.step([Found()])
+
+    async def get_in(self, answer: Admitted, deadline: float) -> dict[str, str]:
+        """Connect to all, then join the node view; the reasons if some cannot be reached."""
+        loop = asyncio.get_running_loop()
+        timeout = max(0.5, deadline - loop.time())
+        reasons = await self._connect_to(answer.nodes, timeout)
+        if reasons or self._site.error is not None:
+            return reasons
+        first = answer.leader
+        live = self._site.directory.live
+        others = [node.pid for node in answer.nodes if node.pid != first and node.pid in live]
+        self._contacts = (first, *others) if first in live else tuple(others)
+        self._ask_contacts()
+        try:
+            async with asyncio.timeout_at(loop.time() + timeout):
+                await asyncio.shield(self._is_in)
+        except TimeoutError:
+            return {self.coordinator.address: "it did not take this node into the node view"}
+        return {}
+
+    def _ask_contacts(self) -> None:
+        if self._contacts:
+            self._site.engine.step([GetIn(self._contacts)])
+        elif not self._is_in.done():
+            reasons = {self._admitted_by.address: "all nodes of the cluster are gone"}
+            self._is_in.set_exception(JoinTimeout(reasons, self._site.options.join_timeout))
+
+    async def _connect_to(self, nodes: tuple[NodeEntry, ...], timeout: float) -> dict[str, str]:
+        """A connection to each of these; the reasons where there is none in time."""
+        reasons: dict[str, str] = {}
+        others = [node for node in nodes if node.pid != self._admitted_by.pid]
+        await asyncio.gather(*(self._connect(node, timeout, reasons) for node in others))
+        return reasons
+
+    async def _connect(self, node: NodeEntry, timeout: float, reasons: dict[str, str]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        site = self._site
+        while node.pid in site.directory.live and site.error is None:  # until it is said to be gone
+            left = deadline - loop.time()
+            try:
+                await site.peers.dial_node(node, max(left, 0.01))
+            except (OSError, PeerError) as reason:
+                if left <= 0:
+                    reasons[node.address] = f"{node.identity}: {why_unreachable(reason)}"
+                    return
+                await asyncio.sleep(min(0.05, left))
+            else:
+                return
+
+    def addresses(self) -> list[str]:
+        """Where a later incarnation may find the cluster: best on the side it goes over to."""
+        site = self._site
+        lost = site.engine.stack.lost
+        into = -1 if site.over_to is None else site.over_to.into
+        nodes = [*lost.values(), *site.directory.live.values()]
+        nodes.sort(key=lambda node: (node.pid != into, into >= 0 and node.pid not in lost))
+        return [node.address for node in nodes]
+
+    # -- groups -----------------------------------------------------------------------------------
+
+    def ask(self, entry: GroupEntry, part: Part, former: tuple[str, ...] = ()) -> None:
+        """Be in this group, which is open here."""
+        self._site.engine.step([Ask(entry, part, former)])
+
+    def quit(self, gid: GroupId) -> None:
+        """Be out of this group."""
+        self._site.engine.step([Quit(gid)])
+
+    # -- the way out ------------------------------------------------------------------------------
+
+    async def go_away(self) -> None:
+        """Leave the cluster in order; returns when the others have a view without this node."""
+        self._going = True
+        self._site.engine.step([GoAway()])
+        await asyncio.shield(self._is_away)
+
+    def stop(self, reason: BaseException) -> None:
+        """This incarnation is over."""
+        self.search.stop()
+        self.requests.stop(reason)
+        for future in (self._is_in, self._is_away):
+            if not future.done():
+                future.set_exception(reason)
+                future.exception()  # nobody need be waiting
+
+    # -- what others say --------------------------------------------------------------------------
+
+    def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
+        """A control message that concerns nodes or groups."""
+        site = self._site
+        if pid is None:
+            if isinstance(message, Apply):
+                assert conn.hello is not None
+                site.coordination.consider(conn, conn.hello, message)
+            elif not isinstance(message, Goodbye):
+                raise PeerError(f"{type(message).__name__} from a node that was not let in")
+        elif isinstance(message, Goodbye) and pid not in site.engine.stack.pids:
+            site.coordination.give_up(pid)
+        elif isinstance(message, Goodbye):
+            asyncio.get_running_loop().call_later(GRACE_S, self._gone_in_order, pid)
+        elif pid not in site.directory.live:
+            return  # excluded a moment ago
+        elif isinstance(message, NodeUp):
+            site.coordination.expect(message.node)
+        elif isinstance(message, Lost):
+            self._believe(pid, message)
+        elif isinstance(message, NodeDown):
+            self._lost_contact(message.pid)
+        else:
+            self.requests.handle(pid, message)
+
+    def _gone_in_order(self, pid: ProcessId) -> None:
+        """It said good-bye a while ago. If it is in the view still, it went all the same."""
+        site = self._site
+        if site.error is None and pid not in site.peers.bound:
+            self.lost(pid)
+
+    def lost(self, pid: ProcessId) -> None:
+        """The connection to a node broke."""
+        stack = self._site.engine.stack
+        if pid in stack.pids:
+            self._site.engine.step([Broken(pid)])
+        elif stack.node_view is None:
+            self._lost_contact(pid)
+        else:
+            self._site.coordination.give_up(pid)
+
+    def accuse(self, pid: ProcessId, reason: str) -> None:
+        """A node broke the protocol. Of it and this one, it is the one that must go."""
+        stack = self._site.engine.stack
+        if pid in stack.pids and not self.coordinates:
+            self._site.peers.tell(stack.pids[0], Lost(pid, reason))
+
+    def _believe(self, pid: ProcessId, lost: Lost) -> None:
+        stack = self._site.engine.stack
+        if lost.pid in (pid, stack.me):
+            raise PeerError("it reports itself, or the coordinator, as lost")
+        if self.coordinates and lost.pid in stack.pids:
+            names = self._site.directory.identities
+            log.info("%s hung up on %s: %s", names[pid], names[lost.pid], lost.reason)
+            self._site.engine.step([Broken(lost.pid)])
+
+    def _lost_contact(self, pid: ProcessId) -> None:
+        """On the way in: one node less to ask."""
+        if self._site.engine.stack.node_view is None:
+            self._site.directory.remove(pid)
+            if pid in self._contacts:
+                self._contacts = tuple(p for p in self._contacts if p != pid)
+                self._ask_contacts()
+
+    # -- news of the machine ----------------------------------------------------------------------
+
+    def take(self, news: News) -> None:
+        """How this node stands from now on."""
+        site = self._site
+        rejoins = site.options.rejoin
+        if isinstance(news, Installed):
+            self._installed(news)
+        elif isinstance(news, Blocked):
+            missing = site.directory.names_of(news.missing)
+            site.block(NotPrimary(news.view, missing, rejoins=rejoins))
+            self.search.wake()
+        elif isinstance(news, Resumed):
+            site.resume()
+        elif isinstance(news, Out) and self._going:
+            if not self._is_away.done():
+                self._is_away.set_result(None)
+        elif isinstance(news, Out):
+            by = site.directory.names.get(news.by, "another node")
+            reason = f"{by} and the others have gone on without it"
+            site.fail(Excluded("the cluster", news.view, reason, rejoins=rejoins))
+        else:
+            assert isinstance(news, Dissolved)
+            site.dissolve(news)
+
+    def _installed(self, news: Installed) -> None:
+        site, view = self._site, news.view
+        before, self._before = self._before, view.pids
+        for pid in view.pids:
+            site.coordination.is_in(pid)
+        for pid in before:
+            if pid not in view.pids:
+                self._part(pid, excluded=pid in news.excluded)
+        self._drop_estranged(view)
+        if not self._is_in.done():
+            self._is_in.set_result(None)
+        self.search.wake()
+        asyncio.get_running_loop().call_soon(self._settle, before[:1] != view.pids[:1])
+
+    def _part(self, pid: ProcessId, *, excluded: bool) -> None:
+        site = self._site
+        site.directory.remove(pid)
+        site.engine.forget(pid)
+        identity = site.directory.identities[pid]
+        if excluded:
+            level = logging.WARNING if self.coordinates else logging.INFO
+            log.log(level, "%s is excluded: the others go on without it", identity)
+            if site.recorder is not None:
+                site.recorder.crash_of(identity)
+                site.wake()  # to the disk, even if nothing else is recorded here
+        reason = "excluded" if excluded else "it left"
+        site.coordination.tell_expected(pid, reason)
+        site.peers.part(pid, reason, Goodbye())
+
+    def _drop_estranged(self, view: NodeView) -> None:
+        """Connections to nodes that were looked for, and came back as others."""
+        site = self._site
+        lost = site.engine.stack.lost
+        for pid in tuple(site.peers.bound):
+            if pid not in site.directory.live and pid not in lost:
+                site.peers.part(pid, "it is back under another number", Goodbye())
+
+    def _settle(self, succession: bool) -> None:
+        """A node view is in force, and its step is over."""
+        if self._site.error is not None:
+            return
+        self.requests.put_again()
+        if succession and not self.succession.done():
+            done, self.succession = self.succession, asyncio.get_running_loop().create_future()
+            done.set_result(None)
+
+    # -- for the status ---------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, object]:
+        """The node view, and who is silent."""
+        site, stack = self._site, self._site.engine.stack
+        names, view = site.directory.identities_of, stack.node_view
+        number, pids = (0, ()) if view is None else (view.number, view.pids)
+        silence = stack.detector.silence
+        return {
+            "coordinator": self.coordinator.identity,
+            "node_view": {"number": number, "members": list(names(pids))},
+            "heartbeats_sent": site.engine.heartbeats,
+            "suspicions": list(names(sorted(stack.detector.suspected))),
+            "blocked": list(self._missing_names()),
+            "silent_ms": {
+                site.directory.identities[p]: ticks * site.options.heartbeat_ms
+                for p, ticks in silence.items()
+            },
+            "lost": [node.identity for node in stack.lost.values()],
+        }
+
+    def _missing_names(self) -> Iterable[str]:
+        blocked = self._site.engine.stack.blocked
+        return () if blocked is None else self._site.directory.names_of(blocked.missing)

@@ -1,0 +1,125 @@
+"""What this node asks the coordinator about groups, whoever that is by the time of the answer.
+
+A question is put again when another node coordinates: the answer of one that does not any more
+counts no longer, because its successor may give the same number to another group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ordercast.core.durability import Durability
+from ordercast.core.ids import ProcessId
+from ordercast.errors import JoinTimeout, OrderMismatch, PeerError, UsageError
+from ordercast.membership.nodes import GroupEntry
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
+from ordercast.runtime.group_names import GroupNames, wanted
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+
+class Pending:
+    """One question, until it is answered."""
+
+    def __init__(self, question: Enter | Visit, want: str) -> None:
+        self.question = question
+        self.want = want  # in words
+        self.answer: asyncio.Future[GroupEntry] = asyncio.get_running_loop().create_future()
+
+
+class Requests:
+    """The questions of one node, and its answers while it coordinates."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.names = GroupNames(site)
+        self._pending: dict[int, Pending] = {}  # by their number
+        self._next = 0
+
+    async def enter(
+        self, name: str, order: str, protocol: str | None, durability: Durability = None
+    ) -> GroupEntry:
+        """The group of that name, made if need be."""
+        question = Enter(self._number(), name, order, protocol, durability)
+        return await self._ask(Pending(question, wanted(order, protocol, durability)))
+
+    async def visit(self, name: str) -> GroupEntry:
+        """The group of that name, to send to."""
+        return await self._ask(Pending(Visit(self._number(), name), "any order"))
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    async def _ask(self, pending: Pending) -> GroupEntry:
+        site, request = self._site, pending.question.request
+        self._pending[request] = pending
+        timeout = site.options.join_timeout
+        self._put(pending)
+        try:
+            async with asyncio.timeout(timeout):
+                return await pending.answer
+        except TimeoutError:
+            where = site.nodeship.coordinator.address
+            reasons = {where: f"no answer about group {pending.question.group!r}"}
+            raise JoinTimeout(reasons, timeout) from None
+        finally:
+            del self._pending[request]
+
+    def _put(self, pending: Pending) -> None:
+        stack = self._site.engine.stack
+        if stack.coordinates:
+            self._take(pending, self.names.answer(pending.question))
+        elif stack.pids and not stack.stopped:
+            self._site.peers.tell(stack.pids[0], pending.question)
+
+    def put_again(self) -> None:
+        """A node view is in force: who coordinates may be another."""
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                self._put(pending)
+
+    def handle(self, pid: ProcessId, message: Control) -> None:
+        """A question of another node, or an answer."""
+        stack = self._site.engine.stack
+        if isinstance(message, Enter | Visit):
+            if stack.coordinates and pid in stack.pids:
+                self._site.peers.tell(pid, self.names.answer(message))
+        elif isinstance(message, Entered | NotEntered):
+            pending = self._pending.get(message.request)
+            if pending is not None and stack.pids[:1] == (pid,):
+                self._take(pending, message)
+        else:
+            raise PeerError(f"{type(message).__name__} is no message to a node")
+
+    def _take(self, pending: Pending, answer: Control) -> None:
+        if pending.answer.done():
+            return
+        if isinstance(answer, Entered):
+            self._entered(pending, answer.group)
+            return
+        assert isinstance(answer, NotEntered)
+        mismatch = OrderMismatch(pending.question.group, answer.have, pending.want)
+        pending.answer.set_exception(UsageError(answer.text) if answer.text else mismatch)
+
+    def _entered(self, pending: Pending, group: GroupEntry) -> None:
+        known = PROTOCOLS.get(group.protocol)
+        if known is not None and known.header_version == group.header_version:
+            pending.answer.set_result(group)
+            return
+        here = "no such protocol" if known is None else f"version {known.header_version}"
+        pending.answer.set_exception(
+            UsageError(
+                f"group {group.name!r} speaks {group.protocol!r}, headers version "
+                f"{group.header_version}; this node has {here}: run the same release on all nodes"
+            )
+        )
+
+    def stop(self, reason: BaseException) -> None:
+        """No answer will come any more."""
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(reason)

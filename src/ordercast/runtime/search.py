@@ -1,0 +1,79 @@
+"""Connections to nodes that were lost: they may live beyond a partition, and it may be over.
+
+The others of the last view are looked for while this node is cut off; those who were excluded,
+while this node is in the cluster. Of two nodes the newer one connects, here as everywhere. Nothing
+but packets of the cluster counts on such a connection, until both are in one view again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ordercast.core.ids import ProcessId
+from ordercast.errors import PeerError
+from ordercast.membership.nodes import NodeEntry
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+SEARCH_S = 1.0  # so often the coordinator looks, and whoever is cut off
+SELDOM = 5  # ... and so many times less often the others: if the coordinator is one that is unknown
+REACH_S = 1.0  # that an address gets to answer
+
+
+class Search:
+    """Dials those who are missing, again and again until they are back."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._timer: asyncio.TimerHandle | None = None
+        self._dials: dict[ProcessId, asyncio.Task[None]] = {}
+        self._rounds = 0
+
+    def wake(self) -> None:
+        """Somebody may be missing from now on."""
+        if self._timer is None and self._missing():
+            self._timer = asyncio.get_running_loop().call_later(SEARCH_S / 4, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        missing = self._missing()
+        if not missing or self._site.error is not None:
+            return
+        stack = self._site.engine.stack
+        self._rounds += 1
+        if stack.coordinates or stack.blocked is not None or self._rounds % SELDOM == 0:
+            for node in missing:
+                if node.pid < stack.me and node.pid not in self._dials and self._is_mute(node.pid):
+                    dial = asyncio.ensure_future(self._dial(node))
+                    self._dials[node.pid] = dial
+        self._timer = asyncio.get_running_loop().call_later(SEARCH_S, self._look)
+
+    def _missing(self) -> list[NodeEntry]:
+        stack = self._site.engine.stack
+        if stack.node_view is None or stack.out_of_it:
+            return []
+        missing = list(stack.lost.values())
+        if stack.blocked is not None:
+            missing += [n for n in stack.node_view.nodes if n.pid in stack.blocked.missing]
+        return missing
+
+    def _is_mute(self, pid: ProcessId) -> bool:
+        """Is there no connection, or one on which nothing comes?"""
+        return pid not in self._site.peers.bound or self._site.may_replace(pid)
+
+    async def _dial(self, node: NodeEntry) -> None:
+        try:
+            await self._site.peers.dial_node(node, REACH_S)
+        except (OSError, PeerError):
+            pass  # again, in a while
+        finally:
+            del self._dials[node.pid]
+
+    def stop(self) -> None:
+        """Look for nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for dial in self._dials.values():
+            dial.cancel()

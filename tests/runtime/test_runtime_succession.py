@@ -1,0 +1,86 @@
+"""The coordinator of a cluster dies, or leaves: the next one takes over, and messages flow on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import ordercast as oc
+from ordercast.protocols.registry import PROTOCOLS
+
+ORDERS = [p for p in ("sequencer_pb", "cbcast", "agreed", "javagroups") if p in PROTOCOLS]
+
+
+async def view_of(node: oc.Node, members: tuple[str, ...]) -> oc.View:
+    async for event in node:
+        if isinstance(event, oc.View) and event.members == members:
+            return event
+    raise AssertionError("the stream ended")
+
+
+async def bodies(node: oc.Node, count: int) -> list[bytes]:
+    seen: list[bytes] = []
+    async for event in node:
+        if isinstance(event, oc.Message):
+            seen.append(event.body)
+        if len(seen) == count:
+            return seen
+    raise AssertionError("the stream ended")
+
+
+async def until_coordinator(node: oc.Node, name: str) -> None:
+    while node.stats()["coordinator"] != name:
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_the_next_node_takes_over_when_the_coordinator_dies(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(4, protocol=protocol, sequencer=False) as cluster:
+        nodes, groups = cluster.nodes[1:], cluster.groups[1:]
+        await (await groups[0].multicast(b"before")).ordered()
+        await cluster.kill(0)
+        views = await asyncio.gather(*(view_of(node, ("p2", "p3", "p4")) for node in nodes))
+        assert len({view.number for view in views}) == 1
+        assert nodes[0].leads and not nodes[1].leads
+        for group in groups:
+            await group.multicast(group.node.name.encode())
+        seen = await asyncio.gather(*(bodies(node, 3) for node in nodes))
+        assert all(set(one) == {b"p2", b"p3", b"p4"} for one in seen)
+
+
+@pytest.mark.parametrize("protocol", ORDERS)
+async def test_one_that_only_coordinates_is_replaced_without_a_view_of_the_group(
+    ordercast_cluster, protocol: str
+) -> None:
+    async with ordercast_cluster(3, protocol=protocol) as cluster:
+        await cluster.kill_leader()
+        for node in cluster.nodes:
+            await until_coordinator(node, "p1#1")
+        receipt = await cluster.groups[2].multicast(b"on we go")
+        await receipt.ordered()
+        assert [await bodies(node, 1) for node in cluster.nodes] == [[b"on we go"]] * 3
+
+
+async def test_a_node_joins_after_a_succession(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, order="total") as cluster:
+        await cluster.kill_leader()
+        async with oc.Node("late", seeds=[cluster.nodes[2].address]) as late:
+            group = await late.join("main", order="total")
+            assert group.members == ("p1", "p2", "p3", "late")
+            other = await late.join("other", order="causal")
+            assert other.members == ("late",)
+            await group.multicast(b"hello")
+            assert (await bodies(cluster.nodes[0], 1)) == [b"hello"]
+
+
+async def test_a_coordinator_that_leaves_in_order_is_succeeded(ordercast_cluster) -> None:
+    async with ordercast_cluster(3, order="total", sequencer=False) as cluster:
+        await cluster.nodes[0].aclose()
+        for node in cluster.nodes[1:]:
+            await view_of(node, ("p2", "p3"))
+            await until_coordinator(node, "p2#1")
+        await (await cluster.groups[2].multicast(b"x")).ordered()
+        assert await bodies(cluster.nodes[1], 1) == [b"x"]
