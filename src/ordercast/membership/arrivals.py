@@ -14,6 +14,7 @@ from ordercast.membership.cluster_headers import (
     Nodes,
     NodesAck,
 )
+from ordercast.membership.knowledge import ballot_of
 from ordercast.membership.nodes import NodeEntry, NodeView
 from ordercast.membership.sides import Sides
 from ordercast.membership.standing import (
@@ -60,8 +61,9 @@ class Arrivals(Sides):
     def _announce(self, view: NodeView) -> None:
         """The next view, by which no group changes. It counts in votes once a majority has it."""
         told = tuple(dict.fromkeys(p for p in (*self.pids, *view.pids) if p != self.me))
+        self.departed.update(set(self.pids).difference(view.pids))
+        self.ballots.append(ballot_of(view))
         self._put_in_force(view)
-        self.ballots.append(self._ballot())
         self.acks = {self.me}
         if told:
             self._tell(told, Nodes(view, tuple(self.ballots), self.installed))
@@ -86,8 +88,10 @@ class Arrivals(Sides):
 
     def _adopt(self, nodes: Nodes) -> None:
         self.installed = nodes.installed
-        self._put_in_force(nodes.view)
         self.ballots = list(dict.fromkeys((*self.ballots, *nodes.ballots)))
+        older = {p for ballot in self.ballots for p in ballot.nodes}
+        self.departed |= older.difference(nodes.view.pids)  # no attempt lies between
+        self._put_in_force(nodes.view)
 
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:
         if self.coordinates and self.node_view is not None and ack.number == self.node_view.number:
@@ -104,22 +108,20 @@ class Arrivals(Sides):
         others = tuple(p for p in self.pids if p != self.me)
         if not others:
             self._leave_for_good(Out(self.node_view.number, self.me))
-        elif self.pids[0] == self.me:
-            # Its successor must lead its groups, so all are told. They go on without its vote:
-            # from now on it must not vote on any side.
-            self.retired = True
-            self._tell(others, Depart())
-        else:
-            self._tell((self.pids[0],), Depart())
+            return
+        # Those who go on do so without this node's vote: from now on it must not vote on any side.
+        self.retired = True
+        first = self.pids[0]
+        self._tell(others if first == self.me else (first,), Depart())  # all: one succeeds it
 
     def _on_depart(self, q: ProcessId) -> None:
-        if q not in self.pids or self.stopped:
+        if q not in self.pids:
             return
         if self.coordinates:
             assert self.node_view is not None
             self._announce(self.node_view.without((q,)))
             self.release_node(q)
-        elif q == self.pids[0]:
+        elif self.ending is not None or q == self.pids[0]:
             self.departed.add(q)
             self.detector.told(q)
             self._pursue()

@@ -11,6 +11,8 @@ from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
 
 CLUSTER_GROUP: GroupId = -1  # packets of the cluster belong to no group
 
+NOBODY_SOUGHT: ProcessId = -1
+
 Part = Literal["member", "guest"]
 
 
@@ -27,12 +29,13 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
-    """I live. In my view, `view`, there are so many nodes; you are one of them, or not."""
+    """I live. In my view, `view`, there are so many nodes. You are one of them, or I look for one
+    that is not: it may have been restarted at its address, and not be meant any more."""
 
     view: int
     coordinator: ProcessId
     size: int
-    yours: bool
+    sought: ProcessId = NOBODY_SOUGHT
     confirmed: int = 0  # from the coordinator: this view is known to a majority
 
 

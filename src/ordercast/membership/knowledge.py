@@ -13,6 +13,7 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
+    NOBODY_SOUGHT,
     Attempt,
     GroupReport,
     Heartbeat,
@@ -47,14 +48,14 @@ class Knowledge(PlainState, ABC):
         self.in_view: frozenset[ProcessId] = frozenset()  # the same, to look up
         self.installed: Attempt | None = None  # the attempt that made it, or a view before it
         self.ballots: list[Ballot] = []  # the view that is known to be in force, and those since
-        self.departed: set[ProcessId] = set()  # said good-bye, and are still in the view
+        self.departed: set[ProcessId] = set()  # said good-bye: they do not count in votes
         self.detector = detector(options.detector, options.timeout_ticks)
         self.flapping = Flapping()
         self.blocked: Blocked | None = None  # this side is no majority
         self.out_of_it = False  # the others went on without this node
         self.contacts: tuple[ProcessId, ...] = ()  # while this node is not in
         self.going = False  # this node wants to leave
-        self.retired = False  # it coordinated and has said good-bye to all: it votes no more
+        self.retired = False  # it has said good-bye: it votes no more
         self.gone: set[ProcessId] = set()  # nodes that were excluded; their numbers are not reused
         self.lost: dict[ProcessId, NodeEntry] = {}  # excluded; they may live beyond a partition
         self.wants: dict[GroupId, Want] = {}  # groups this node wants to be in
@@ -153,11 +154,11 @@ class Knowledge(PlainState, ABC):
         """The first node that is not suspected: it ends the view if need be."""
         return next(p for p in self.pids if p == self.me or p not in self.detector.suspected)
 
-    def _heartbeat(self, *, yours: bool) -> Heartbeat:
+    def _heartbeat(self, *, sought: ProcessId = NOBODY_SOUGHT) -> Heartbeat:
         assert self.node_view is not None
         confirmed = self.ballots[0].number if self.coordinates else 0
         view = self.node_view
-        return Heartbeat(view.number, view.coordinator, len(view.nodes), yours, confirmed)
+        return Heartbeat(view.number, view.coordinator, len(view.nodes), sought, confirmed)
 
     def _ballot(self) -> Ballot:
         assert self.node_view is not None
@@ -180,7 +181,8 @@ class Knowledge(PlainState, ABC):
         else:
             excluded = []
         self.lost = {p: node for p, node in self.lost.items() if node.name not in names}
-        self.departed &= set(view.pids)
+        counting = {p for ballot in self.ballots for p in ballot.nodes}
+        self.departed &= counting.union(view.pids)
         for pid in view.pids:
             self.joiners.pop(pid, None)
         self.detector.watch(p for p in view.pids if p != self.me)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import (
+    NOBODY_SOUGHT,
     Heartbeat,
     Join,
     Offer,
@@ -21,7 +22,7 @@ from ordercast.membership.standing import (
 from ordercast.membership.suspicion import Suspicion
 
 SEEK_EVERY = 4  # ticks between two words to nodes that were lost
-HOST_TICKS = 40  # so long a side that was offered company stays
+HOST_TICKS = 8  # so long a side that was offered company stays
 
 
 class Sides(Suspicion):
@@ -31,36 +32,46 @@ class Sides(Suspicion):
         assert self.node_view is not None
         others = tuple(p for p in self.pids if p != self.me)
         if others:
-            self._tell(others, self._heartbeat(yours=True))
+            self._tell(others, self._heartbeat())
         if self.lost and self.coordinates and self.ticks % SEEK_EVERY == 0:
-            self._tell(tuple(self.lost), self._heartbeat(yours=False))
+            for p in self.lost:
+                self._tell((p,), self._heartbeat(sought=p))
+
+    def tell_out(self, q: ProcessId) -> None:
+        """q is not in our view, and may not know it."""
+        if self.node_view is not None and q not in self.pids:
+            self._tell((q,), self._heartbeat(sought=q))
 
     def _on_heartbeat(self, q: ProcessId, beat: Heartbeat) -> None:
+        if beat.sought == NOBODY_SOUGHT:
+            self._heard_of_a_view(q, beat)
+        elif self.node_view is None or self.retired:
+            if beat.sought == self.me:  # it was let in, and given up before it heard of it; or left
+                self._leave_for_good(Out(beat.view, q))
+        elif self.cluster_options.partition == "primary":
+            if beat.sought == self.me and beat.view >= self.node_view.number:
+                self._leave_for_good(Out(beat.view, q))
+        elif q not in self.pids:
+            self._sighted(beat.coordinator, beat.size)
+        elif beat.sought == self.me:  # it goes on without us: then we go on without it
+            self.detector.told(q)
+            self._pursue()
+
+    def _heard_of_a_view(self, q: ProcessId, beat: Heartbeat) -> None:
+        """We are in the view of q. Is q in ours?"""
         view = self.node_view
         if view is None:
             return
-        if beat.yours:
-            behind = beat.view > view.number and self.blocked is not None
-            if q not in self.pids and behind:  # with its view there may be enough of us
+        if q not in self.pids:
+            if beat.view > view.number and self.blocked is not None:
+                self._tell((q,), Join(self.node))  # with those of its view there may be enough
+            else:  # we never heard of it, or went on without it
+                self.tell_out(q)
+        elif q == view.coordinator and not self.stopped:
+            if beat.view > view.number:  # its announcement came while we were stopped
                 self._tell((q,), Join(self.node))
-            elif q not in self.pids:  # we never heard of it, or went on without it
-                self._tell((q,), self._heartbeat(yours=False))
-            elif q == view.coordinator and not self.stopped:
-                if beat.view > view.number:  # its announcement came while we were stopped
-                    self._tell((q,), Join(self.node))
-                elif beat.confirmed == view.number:
-                    self.ballots = self.ballots[-1:]
-            return
-        if self.retired:
-            self._leave_for_good(Out(beat.view, q))
-        elif self.cluster_options.partition == "primary":
-            if beat.view >= view.number:
-                self._leave_for_good(Out(beat.view, q))
-        elif q in self.pids:  # it goes on without us: then we go on without it
-            self.detector.told(q)
-            self._pursue()
-        else:
-            self._sighted(beat.coordinator, beat.size)
+            elif beat.confirmed == view.number:
+                self.ballots = self.ballots[-1:]
 
     # -- two sides meet ---------------------------------------------------------------------------
 
@@ -71,7 +82,7 @@ class Sides(Suspicion):
                 self._tell((self.pids[0],), Sighted(coordinator, size))
             return
         if (size, -coordinator) < (len(self.pids), -self.me):
-            self._tell((coordinator,), self._heartbeat(yours=False))  # it may not know of us
+            self.tell_out(coordinator)  # it may not know of us
         elif self.ticks >= self.host_until:
             self._tell((coordinator,), Offer())
 

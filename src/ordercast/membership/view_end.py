@@ -17,6 +17,7 @@ from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.membership.cluster_headers import (
     Attempt,
+    Depart,
     EndView,
     InstallView,
     NodeReport,
@@ -169,7 +170,10 @@ class ViewEnd(Knowledge):
     def _on_end(self, q: ProcessId, end: EndView) -> None:
         if self.me not in end.nodes or q != end.attempt.coordinator:
             return
-        if self.out_of_it or self.retired:
+        if self.out_of_it:
+            return
+        if self.retired:
+            self._tell((q,), Depart())
             return
         number = 0 if self.node_view is None else self.node_view.number
         if end.attempt.number <= number or (self.pids and q not in self.pids):
@@ -267,8 +271,9 @@ class ViewEnd(Knowledge):
         gone = tuple(p for p in before if p not in self.pids)
         for p in gone:
             self.forget_node(p)
-        if gone and self.coordinates:  # they may live, and wait
-            self._tell(gone, self._heartbeat(yours=False))
+        if gone:  # they may live, and wait
+            for p in gone:
+                self._tell((p,), self._heartbeat(sought=p))
         if prepare.into >= 0:
             names = tuple(node.name for node in prepare.view.nodes)
             self._leave_for_good(Dissolved(prepare.into, names))

@@ -17,6 +17,7 @@ from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.cluster_headers import UNLINKED
 from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.membership.standing import (
     Ask,
@@ -30,7 +31,7 @@ from ordercast.membership.standing import (
     Out,
     Quit,
 )
-from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
+from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Arrival
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.engine import EndReason, Limits, Simulation
 from ordercast.simulation.log import Declared, Ended, Left, Row
@@ -246,6 +247,17 @@ class ClusterSimulation(Simulation):
         self.timers.stop(p)
         self.record((p, self.now, Ended(kind)))
         self.current[self.host_of(p)] = None
+
+    def _arrive(self, arrivals: list[Arrival]) -> None:
+        """Who seeks a lost node speaks to its address, and so to whoever runs there now."""
+        found: list[Arrival] = []
+        for p, batch in arrivals:
+            if self.alive[p] is None and type(batch[0].header) in UNLINKED:
+                here = self.current.get(self.host_of(p))
+                found.append((p if here is None else here, batch))
+            else:
+                found.append((p, batch))
+        super()._arrive(found)
 
     def rows_of(self, p: ProcessId, deliveries: list[Delivery | View]) -> list[Row]:
         """A view without p is its leave, as a live node records it."""

@@ -124,7 +124,8 @@ class ClusteredStack(Stack, Cluster):
 
     def _receive(self, packet: Receive) -> None:
         if packet.src in self.gone and type(packet.header) not in UNLINKED:
-            return  # it may not know yet that it is out
+            self.tell_out(packet.src)
+            return
         if type(packet.header) in (Linked, LinkAck):
             super()._receive(packet)
         elif packet.group == CLUSTER_GROUP:
