@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.membership.standing import Dissolved
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
+from ordercast.simulation.log import NAMES
 from ordercast.trace.oracle import judge
-from ordercast.trace.schema import Judgement
+from ordercast.trace.schema import Event, Judgement
 from sweep.arenas import ARENAS, Arena
 from sweep.cluster_arenas import CLUSTERS
 from sweep.cluster_oracle import ClusterRun, cluster_complaints, misplaced, run
@@ -58,26 +60,53 @@ def found_wrong(protocol: type[OrderingProtocol], arena: str, seed: int) -> Foun
 
 def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> Found:
     """(property, sentence) for all that is not as it should be."""
-    return judged_trace(outcome, wanted, settles=arena.settles)
+    said = remarks(outcome, settles=arena.settles)
+    return said + judged_trace(outcome.events(), wanted, settles=arena.settles)
 
 
 def cluster_found(done: ClusterRun, wanted: tuple[str, ...]) -> Found:
-    """The same of a run of a cluster. Those who are blocked, as they must be, may yet go on."""
+    """The same of a run of a cluster. Those who are blocked, as they must be, may yet go on.
+
+    Where every side goes on, the total orders of two sides are not one: there those count who were
+    on the side that stayed, or came in later.
+    """
     settles = not list(misplaced(done))
-    return [*cluster_complaints(done), *judged_trace(done.outcome, wanted, settles=settles)]
+    found = [*cluster_complaints(done), *remarks(done.outcome, settles=settles)]
+    events = done.outcome.events()
+    if not done.merging:
+        return found + judged_trace(events, wanted, settles=settles)
+    one_side = tuple(name for name in wanted if name.partition(".")[0] in ("total", "hybrid"))
+    others = tuple(name for name in wanted if name not in one_side)
+    gone = {NAMES[p] for _, p, news in done.simulation.story if isinstance(news, Dissolved)}
+    stayed = [
+        msgspec.structs.replace(event, kind="crash")
+        if event.kind == "end" and event.process in gone
+        else event
+        for event in events
+    ]
+    return [
+        *found,
+        *judged_trace(events, others, settles=settles),
+        *judged_trace(stayed, one_side, settles=settles),
+    ]
 
 
-def judged_trace(outcome: Outcome, wanted: tuple[str, ...], *, settles: bool) -> Found:
-    """What the run itself says, and the oracle of its trace."""
+def remarks(outcome: Outcome, *, settles: bool) -> Found:
+    """What the run itself says."""
     found = []
     if not outcome.quiescent and settles:
         found.append(("comes to rest", f"the run did not come to rest: {outcome.ended}"))
     for process, peer, reason in outcome.first_faults[:1]:
         found.append(("nobody is blamed", f"process {process} blames {peer}: {reason}"))
-    judged = judge(outcome.events(), only=wanted)
+    return found
+
+
+def judged_trace(events: list[Event], wanted: tuple[str, ...], *, settles: bool) -> Found:
+    """What the oracle says of a trace."""
+    judged = judge(events, only=wanted)
     wrong = ("violated", "inconclusive") if settles else ("violated",)
     bad = [name for name in wanted if judged[name].verdict in wrong]
-    return found + [(name, why(judged[name])) for name in bad]
+    return [(name, why(judged[name])) for name in bad]
 
 
 def why(judged: Judgement) -> str:

@@ -1,0 +1,121 @@
+"""Clusters with churn: every protocol, a few seeds. The sweep runs thousands.
+
+The judge is judged, too: it must see what is wrong.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+import pytest
+
+from ordercast.membership.nodes import NodeEntry, NodeView
+from ordercast.membership.standing import Blocked, Installed, Out
+from ordercast.protocols.registry import PROTOCOLS
+from sweep.churn import churn
+from sweep.cluster_arenas import CLUSTERS, THOROUGH
+from sweep.cluster_oracle import (
+    UNBLOCKED_MS,
+    ClusterRun,
+    cluster_complaints,
+    done_ms,
+    enough,
+    misplaced,
+    run,
+)
+from sweep.every_step import CHANGES, config
+from sweep.trial import failures
+from sweep.variety import features
+
+SEEDS = range(20_000, 20_006)  # the sweep begins at 0
+VARIED = range(20_000, 20_060)
+
+
+@pytest.mark.parametrize("arena", ["cluster", "cluster_merge"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_cluster_keeps_its_promises_whoever_comes_and_goes(protocol: str, arena: str) -> None:
+    found = [failure for seed in SEEDS for failure in failures(protocol, arena, seed)]
+    assert not found, str(found[0])
+
+
+def test_a_sweep_runs_each_thorough_protocol_ten_thousand_times_and_others_a_thousand() -> None:
+    for name, page in PROTOCOLS.items():
+        assert CLUSTERS["cluster"].seeds(page) == (10_000 if name in THOROUGH else 1_000)
+        assert (CLUSTERS["cluster_steps"].seeds(page) > 3_000) == (name in THOROUGH)
+
+
+def test_runs_with_churn_are_worth_judging() -> None:
+    seen = [set(features(run(churn(PROTOCOLS["fifo"], seed)))) for seed in VARIED]
+    for feature, share in (
+        ("a coordinator crashed", 0.3),
+        ("an attempt to end a view was cut short", 0.3),
+        ("packets were cut off", 0.5),
+        ("some came back as the next incarnation", 0.3),
+        ("a join raced with an exclusion", 0.15),
+    ):
+        assert sum(feature in run_features for run_features in seen) > share * len(seen), feature
+    blocked = sum("not everything is in place in the end" in names for names in seen)
+    assert blocked < 0.3 * len(seen)
+
+
+# -- the judge ------------------------------------------------------------------------------------
+
+
+@cache
+def quiet_run() -> ClusterRun:
+    """One member crashes, and all goes well."""
+    return run(config(PROTOCOLS["fifo"], CHANGES["a member crashes"]))
+
+
+def told(p: int, news: msgspec.Struct, ms: float = 1000.0) -> list[tuple[str, str]]:
+    """What the judge says if a process had also been told this."""
+    done = quiet_run()
+    done.simulation.story.append((ms, p, news))
+    try:
+        return cluster_complaints(done)
+    finally:
+        done.simulation.story.pop()
+
+
+def view(number: int, *pids: int) -> Installed:
+    return Installed(NodeView(number, tuple(NodeEntry(p, f"p{p}", 1) for p in pids)))
+
+
+def test_the_judge_finds_nothing_in_a_run_that_went_well() -> None:
+    assert cluster_complaints(quiet_run()) == []
+    assert not list(misplaced(quiet_run()))
+    assert done_ms(quiet_run()) - quiet_run().last_fault_ms < UNBLOCKED_MS
+    assert told(1, Blocked(4, (3,))) == []
+
+
+def test_the_judge_sees_a_number_that_falls() -> None:
+    (found,) = told(1, view(4, 0, 1, 2, 3))[:1]
+    assert found[0] == "numbers rise"
+
+
+def test_the_judge_sees_two_views_of_one_number() -> None:
+    last = max(number for _, _, number, _ in quiet_run().installed)
+    names = [name for name, _ in told(7, view(last, 1, 2))]
+    assert "one view per number" in names
+
+
+def test_the_judge_sees_a_second_side_that_goes_on() -> None:
+    names = [name for name, _ in told(2, view(900, 2))]
+    assert names == ["one primary side"]
+
+
+def test_the_judge_sees_one_that_is_driven_out() -> None:
+    names = [name for name, _ in told(2, Out(9, 0))]
+    assert names == ["nobody is driven out"]
+
+
+def test_the_judge_sees_that_it_took_too_long() -> None:
+    last = max(number for _, _, number, _ in quiet_run().installed)
+    late = quiet_run().last_fault_ms + UNBLOCKED_MS + 1
+    assert [name for name, _ in told(2, view(last + 1, 0, 1, 2), late)] == ["nothing is blocked"]
+
+
+def test_half_of_a_view_is_enough_only_with_its_first_node() -> None:
+    assert enough((5, 1), (5, 1, 2, 3)) and not enough((1, 2), (5, 1, 2, 3))
+    assert enough((1, 2), (5, 1, 2)) and not enough((5,), (5, 1, 2))
