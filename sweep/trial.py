@@ -77,7 +77,7 @@ def cluster_found(done: ClusterRun, wanted: tuple[str, ...]) -> Found:
         return found + judged_trace(events, wanted, settles=settles)
     one_side = tuple(name for name in wanted if name.partition(".")[0] in ("total", "hybrid"))
     others = tuple(name for name in wanted if name not in one_side)
-    gone = {NAMES[p] for _, p, news in done.simulation.story if isinstance(news, Dissolved)}
+    gone = {NAMES.process(p) for _, p, news in done.simulation.story if isinstance(news, Dissolved)}
     stayed = [
         msgspec.structs.replace(event, kind="crash")
         if event.kind == "end" and event.process in gone
