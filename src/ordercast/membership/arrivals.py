@@ -99,8 +99,11 @@ class Arrivals(Sides):
             self._confirm()
 
     def _confirm(self) -> None:
-        if all(ballot.won_by(self.acks) for ballot in self.ballots[:-1]):
+        if len(self.ballots) > 1 and all(b.won_by(self.acks) for b in self.ballots[:-1]):
             self.ballots = self.ballots[-1:]
+            # At once: if this node dies now, the others must know by which view they vote.
+            others = tuple(p for p in self.pids if p != self.me)
+            self._tell(others, self._heartbeat(yours=True))
 
     def _say_goodbye(self) -> None:
         if self.node_view is None or self.stopped:

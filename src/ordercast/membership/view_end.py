@@ -225,6 +225,8 @@ class ViewEnd(Knowledge):
     def _on_prepare(self, q: ProcessId, prepare: PrepareView) -> None:
         if prepare.attempt != self.followed or q != prepare.attempt.coordinator:
             return
+        if not self.stopped:  # it is installed already
+            return
         if self.prepared is None or self.prepared.attempt != prepare.attempt:
             self.prepared, self.ready = prepare, False
             self._say_ready()
