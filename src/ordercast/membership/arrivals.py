@@ -103,7 +103,7 @@ class Arrivals(Sides):
             self.ballots = self.ballots[-1:]
             # At once: if this node dies now, the others must know by which view they vote.
             others = tuple(p for p in self.pids if p != self.me)
-            self._tell(others, self._heartbeat(yours=True))
+            self._tell(others, self._heartbeat())
 
     def _say_goodbye(self) -> None:
         if self.node_view is None or self.stopped:
