@@ -57,13 +57,18 @@ class LiveCluster:
         group: str = "main",
         order: str | None = None,
         protocol: str | None = None,
+        later: Iterable[str] = (),
         **options: Any,
     ) -> None:
-        """The first member starts the cluster, the others have all addresses as seeds."""
+        """The first member starts the cluster, the others have all addresses as seeds.
+
+        Those of `later` are not started yet.
+        """
         self.network = network
         self.group = group
         self.workers: dict[str, WorkerProcess] = {}  # those whose process was started, by name
         self._how = {"order": order, "protocol": protocol}
+        self._later = frozenset(later)
         self._options = {**off_loopback(), "trace": str(trace), **options}
         self._frozen: set[str] = set()
         self._dead: set[str] = set()
@@ -75,13 +80,14 @@ class LiveCluster:
         return tuple(name for name in self.workers if name not in gone)
 
     async def __aenter__(self) -> Self:
-        first, *others = self.network.members
+        members = [name for name in self.network.members if name not in self._later]
+        first, *others = members
         try:
             await self.start(first, bootstrap=True)
             await asyncio.gather(*(self.start(name) for name in others))
-            for name in self.network.members:
+            for name in members:
                 await self.join(name)
-            await self.agree(self.network.members)
+            await self.agree(members)
         except BaseException:
             await self.aclose()
             raise
@@ -128,6 +134,11 @@ class LiveCluster:
     async def join(self, name: str) -> None:
         """Have a started member join the group."""
         await self.workers[name].do("join", group=self.group, **self._how)
+
+    async def close(self, name: str) -> None:
+        """Have a member leave in order."""
+        self._dead.add(name)
+        await self.workers[name].close()
 
     async def kill(self, name: str) -> float:
         """kill -9; the moment of it."""
@@ -208,6 +219,11 @@ class LiveCluster:
         """What a member's stream gave since a moment: see `live.journal.read`."""
         entries: list[list[Any]] = await self.workers[name].run("live.journal:read", after=after)
         return entries
+
+    async def knows(self, name: str, other: str) -> None:
+        """Wait until a member has heard of another node, which need not be in the view yet."""
+        async with asyncio.timeout(PATIENCE):
+            await self.workers[name].run("live.journal:wait_for_node", name=other)
 
     async def stats(self, name: str) -> dict[str, Any]:
         """The node's own figures."""

@@ -46,6 +46,12 @@ async def wait_for(worker: Worker, *, kind: str, what: str, after: float) -> Ent
         await worker.changed.wait()
 
 
+async def wait_for_node(worker: Worker, *, name: str) -> None:
+    """Wait until this node knows one of that name."""
+    while worker.node._site.directory.named(name) is None:
+        await asyncio.sleep(0)
+
+
 async def _consume(worker: Worker) -> None:
     """Read on after an outage; the stream has ended if it raises the same once more."""
     last: NodeEnded | None = None
