@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Awaitable
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from ordercast.cli.verdicts import show
 from ordercast.cli.verify import judge
 from ordercast.errors import UsageError
 from ordercast.runtime.local_cluster import LocalCluster
+from ordercast.runtime.processes import WorkerProcess
 
 GROUPS = {  # name -> (order, members); they overlap
     "prices": ("total", (0, 1, 2, 3)),
@@ -32,7 +34,7 @@ def demo(
     messages: int = typer.Option(300, help="Questions asked by each member."),
     as_json: bool = typer.Option(False, "--json", help="Print the verdicts as JSON."),
 ) -> None:
-    """Run a small cluster on this machine, kill a member on the way, and prove what held."""
+    """Run a small cluster on this machine, kill a member and the sequencer, prove what held."""
     story = progress if as_json else console  # the story goes beside the result
     with errors_as_exits():
         from ordercast.pipeline.report import write_report  # without Spark nothing is started
@@ -77,15 +79,20 @@ async def _run_cluster(traces: Path, messages: int, story: Console) -> None:
             for i, worker in enumerate(workers):
                 await worker.run(f"{TALK}:begin", seed=i)
             status.update("talking")
-            before = messages // 2
-            await asyncio.gather(*(w.run(f"{TALK}:ask", messages=before) for w in workers))
-            story.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
+            part = -(-messages // 3)
+            await asyncio.gather(*(w.run(f"{TALK}:ask", messages=part) for w in workers))
             survivors = [w for i, w in enumerate(workers) if i != VICTIM]
-            talking = [
-                asyncio.ensure_future(w.run(f"{TALK}:ask", messages=messages - before))
-                for w in survivors
-            ]
-            await cluster.kill(VICTIM)
-            heard = await asyncio.gather(*talking)
+            story.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
+            await _talk_while(survivors, part, cluster.kill(VICTIM))
+            story.print("   kill -9 of the sequencer, while all talk: the next node takes over")
+            heard = await _talk_while(survivors, part, cluster.kill_leader())
             total = sum(sum(counts.values()) for counts in heard)
             story.print(f"   the {len(survivors)} survivors delivered {total} messages")
+
+
+async def _talk_while(
+    workers: list[WorkerProcess], messages: int, crash: Awaitable[None]
+) -> list[dict[str, int]]:
+    talking = [asyncio.ensure_future(w.run(f"{TALK}:ask", messages=messages)) for w in workers]
+    await crash
+    return list(await asyncio.gather(*talking))
