@@ -14,6 +14,7 @@ from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
 SOURCES = {
     "001": "slides after Coulouris, Dollimore, Kindberg: Distributed Systems",
+    "003": "the TOTAL protocol layer of JavaGroups",
     "004": "Macêdo: Causal Order Protocols for Group Communication",
 }  # docs/SOURCES.md has them all
 SIGNS = "\n".join(
