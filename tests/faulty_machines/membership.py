@@ -27,7 +27,8 @@ class WaitsForNobody(LedMembership):
     """As the leader: installs the next view on the reports that are here already."""
 
     def _install_when_all_reported(self, out: Output) -> None:
-        self.expected = {p: n for p, n in self.expected.items() if n is not None}
+        came = {p: len(frames) for p, frames in self.reported.items()}
+        self.expected = {p: came[p] if n is None else n for p, n in self.expected.items()}
         super()._install_when_all_reported(out)
 
 

@@ -150,15 +150,15 @@ def overlapping_crash(rng: Random) -> Fields:
             GroupConfig(members=(0, 1, 3), led=True, leader=4),
         ),
         "delay": Exponential(200, 3000),
-        "faults": (Crash(0, at_ms=rng.uniform(14, 18), lose=0.7),),
-        "workload": Workload(senders=(0, 0, 1), burst=2, start_ms=10, reply=0.8),
+        "faults": (Crash(0, at_ms=rng.uniform(44, 48), lose=0.7),),
+        "workload": Workload(senders=(0, 0, 1), burst=2, start_ms=40, reply=0.8),
         "detect_ms": 10.0,
     }
 
 
 def overlapping_crashes(rng: Random) -> Fields:
     """Two stop, the second soon after it answered the first."""
-    at_ms = rng.uniform(14, 17)
+    at_ms = rng.uniform(44, 47)
     return {
         **overlapping_crash(rng),
         "options": AT_ONCE,
@@ -170,7 +170,7 @@ def overlapping_crashes(rng: Random) -> Fields:
             Crash(0, at_ms=at_ms, lose=0.9),
             Crash(1, at_ms=at_ms + rng.uniform(0, 3), lose=0.3),
         ),
-        "workload": Workload(senders=(0, 1, 2), burst=2, start_ms=10, reply=0.8),
+        "workload": Workload(senders=(0, 1, 2), burst=2, start_ms=40, reply=0.8),
     }
 
 
