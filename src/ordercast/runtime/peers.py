@@ -61,7 +61,7 @@ class Owner(Protocol):
     """The node, as its connections see it."""
 
     def node_of(self, hello: Hello) -> NodeEntry | None:
-        """The live node of that identity, if it is known."""
+        """The node of that identity, if it is known and may connect to this one."""
 
     def may_replace(self, pid: ProcessId) -> bool:
         """May another connection of that node take the place of the one there is?"""

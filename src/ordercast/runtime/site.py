@@ -379,11 +379,14 @@ class Site:
     # -- what connections tell --------------------------------------------------------------------
 
     def node_of(self, hello: Hello) -> NodeEntry | None:
-        """The node of that identity: one that is in, or was lost."""
+        """The newer node of that identity: one that is in, or was lost.
+
+        Of two nodes the newer one connects. An older one looks for whoever was here before.
+        """
         lost: Iterable[NodeEntry] = self.engine.stack.lost.values() if self.in_cluster else ()
         for node in (*self.directory.live.values(), *lost):
             if (node.name, node.incarnation) == (hello.name, hello.incarnation):
-                return node
+                return node if node.pid > self.me.pid else None
         return None
 
     def may_replace(self, pid: ProcessId) -> bool:
