@@ -32,14 +32,13 @@ if TYPE_CHECKING:
         OrderMismatch,
         PeerError,
         ScopeError,
-        SequencerLost,
         StateUnavailable,
         TraceError,
         UsageError,
     )
     from ordercast.runtime.group import Group
     from ordercast.runtime.held import HeldBack
-    from ordercast.runtime.items import Message, View
+    from ordercast.runtime.items import Merge, Message, View
     from ordercast.runtime.local_cluster import LocalCluster
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
@@ -62,6 +61,7 @@ __all__ = [
     "IpMulticast",
     "JoinTimeout",
     "LocalCluster",
+    "Merge",
     "Message",
     "MessageTooLarge",
     "Node",
@@ -73,7 +73,6 @@ __all__ = [
     "PeerError",
     "Receipt",
     "ScopeError",
-    "SequencerLost",
     "State",
     "StateUnavailable",
     "Tls",
@@ -91,6 +90,7 @@ _HOMES = {
     "HeldBack": "runtime.held",
     "IpMulticast": "transport.settings",
     "LocalCluster": "runtime.local_cluster",
+    "Merge": "runtime.items",
     "Message": "runtime.items",
     "Node": "runtime.node",
     "Receipt": "runtime.receipt",

@@ -14,11 +14,10 @@
     │   └── FrameError             malformed, oversized or wrong-version bytes
     ├── JoinTimeout                no seed answered; lists each address with its reason
     ├── NodeEnded                  the stream of a node ended for a reason the application must see
-    │   ├── NodeOut                ... and goes on when the node is back, unless rejoin=False
-    │   │   ├── Excluded           the others went on without this node
-    │   │   ├── NotPrimary         this node is on the smaller side of a partition
-    │   │   └── Dissolved          its side of a partition joins the other one; never in a stream
-    │   └── SequencerLost          the process that numbers messages and views is gone
+    │   └── NodeOut                ... and goes on when the node is back, unless rejoin=False
+    │       ├── Excluded           the others went on without this node
+    │       ├── NotPrimary         this node is on the smaller side of a partition
+    │       └── Dissolved          its side of a partition joins the other one; never in a stream
     └── TraceError                 a trace that cannot be read: file, line, column, reason
 
 Our own mistakes are `assert`s, never members of this tree. A plain wrong argument (an empty
@@ -169,15 +168,6 @@ def _hope(rejoins: bool) -> str:
     if rejoins:
         return "It comes back by itself; read the stream on"
     return "Start a new Node to join again (rejoin=False)"
-
-
-class SequencerLost(NodeEnded):
-    """The process that numbers messages and views is gone; nothing can be ordered any more."""
-
-    def __init__(self, sequencer: str, reason: str) -> None:
-        super().__init__(f"the sequencer {sequencer} is gone: {reason}")
-        self.sequencer = sequencer
-        self.reason = reason
 
 
 class TraceError(OrdercastError, ValueError):

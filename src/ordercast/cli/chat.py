@@ -82,8 +82,11 @@ async def _listen(node: Node) -> None:
         if isinstance(event, Message):
             text = bytes(event.body).decode(errors="replace")
             console.print(f"[bold]{escape(event.sender)}[/]: {escape(text)}", highlight=False)
-        else:
+        elif isinstance(event, View):
             _tell_view(event)
+        else:
+            back = ", ".join(name for side in event.sides[1:] for name in side)
+            console.print(f"[dim]the network is whole again: {escape(back)} come over[/]")
 
 
 def _tell_view(view: View) -> None:

@@ -13,6 +13,7 @@ log = logging.getLogger("ordercast.runtime.closing")
 
 PATIENCE = 0.02  # seconds between two looks at whether the application still reads
 LOOKS = 5  # so many without progress: it does not
+PARTING = 1.0  # seconds that the others get to go on without this node
 FAREWELL = 0.1  # seconds that the last words get even if all other time is used up
 
 
@@ -54,12 +55,13 @@ def _is_in(site: Site) -> bool:
 
 
 async def _go_away(site: Site, deadline: float) -> None:
-    """Out of the cluster in order. Who cannot wait for it is soon missed."""
+    """Out of the cluster in order. If all go at once, nobody is left to say that they may."""
+    limit = min(deadline, asyncio.get_running_loop().time() + PARTING)
     try:
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout_at(limit):
             await site.nodeship.go_away()
     except (TimeoutError, OrdercastError) as reason:
-        log.warning("%s did not leave the cluster in order: %r", site.me.identity, reason)
+        log.info("%s did not leave the cluster in order: %r", site.me.identity, reason)
 
 
 async def _leave_all(site: Site, stays: Stays, deadline: float) -> bool:
@@ -96,6 +98,8 @@ async def _close_recorder(site: Site, drained: bool) -> None:
 
 async def close_log(site: Site) -> None:
     """In another thread: sealing takes a while."""
+    if site.over_to is not None:
+        site.record_end()
     recorder = site.give_up_recorder()
     if recorder is not None:
         await asyncio.to_thread(recorder.close)

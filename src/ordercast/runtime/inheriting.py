@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ordercast.runtime.arrived import Arrived
-from ordercast.runtime.state import Sides, State, bring_together
+from ordercast.runtime.state import State, bring_together
 from ordercast.runtime.state_giving import Giver
 from ordercast.runtime.state_request import Snapshot
 from ordercast.runtime.state_seeking import Seeking
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 class Inheriting:
     """One stay's state, from before its first view until it is set."""
 
-    def __init__(self, site: Site, group: str, state: State, sides: Sides | None) -> None:
+    def __init__(self, site: Site, group: str, state: State) -> None:
         self._site = site
         self._state = state
-        self._sides = sides  # that meet: this node had a state on the other one
         self._seeking = Seeking(site, group)
 
     async def announce(self) -> None:
@@ -71,10 +70,11 @@ class Inheriting:
         )
 
     def _set(self, snapshot: Snapshot) -> None:
-        if self._sides is None:
+        merge = self._member.came_over_by
+        if merge is None:
             self._state.set(snapshot.state)
         else:
-            bring_together(self._state, self._sides, snapshot.state)
+            bring_together(self._state, merge.sides, snapshot.state)
 
     def _set_late(self, snapshot: Snapshot, on_failure: Callable[[], None]) -> None:
         try:

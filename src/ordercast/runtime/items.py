@@ -26,4 +26,12 @@ class View(msgspec.Struct, frozen=True):
     start: int = 0  # place in the protocol's numbering: a joiner gets what comes after; 0: none
 
 
-Event = Message | View
+class Merge(msgspec.Struct, frozen=True):
+    """Two sides of a partition are one group again; the view that follows unites them."""
+
+    group: str
+    sides: tuple[tuple[str, ...], ...]  # the members of each, the chosen side first
+    chosen: tuple[str, ...]  # whose state counts: the others come over to it
+
+
+Event = Message | View | Merge

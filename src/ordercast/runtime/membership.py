@@ -10,8 +10,9 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 from ordercast.membership.nodes import GroupEntry
-from ordercast.runtime.items import Event, Message, View
+from ordercast.runtime.items import Event, Merge, Message, View
 from ordercast.runtime.lifetime import Seat
+from ordercast.runtime.merging import comes_over, merge_of
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 from ordercast.wire.messages import unpack_messages
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 Parcel = tuple["Membership", Delivery | View, int, int]
 """(whose, what, bytes that it holds in memory, header bytes of the packet that brought it)"""
+
+
+DISSOLVED = -1  # in place of the number of a view: there is none any more
 
 
 class Membership(Sending):
@@ -54,6 +58,10 @@ class Membership(Sending):
         self.seeking: Seeking | None = None  # it is on its way here
         self.before_first_view: Callable[[], None] | None = None  # for when it is taken
         self.arrived: Arrived | None = None  # what of the stream is in the state
+        self.former: tuple[str, ...] = ()  # members of the side from which this node comes over
+        self.came_over_by: Merge | None = None  # ... to this one
+        self.merges: dict[int, Merge] = {}  # by the views that unite, not taken yet
+        self.past: set[str] = set()  # names of all who ever were in it, as far as seen here
         self.muted = False  # the join failed: the application sees nothing of it
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
@@ -97,6 +105,12 @@ class Membership(Sending):
             left=names(p for p in before if p not in view.members),
             start=view.start,
         )
+        merge = merge_of(self, before, view.members)
+        if merge is not None:
+            self.merges[view.number] = merge
+            if comes_over(self, before):
+                self.came_over_by = merge
+        self.past.update(self.view.members)
         if self.recorder is not None:
             self._identities[view.number] = self.directory.identities_of(view.members)
         if self.giver is not None:
@@ -163,6 +177,9 @@ class Membership(Sending):
 
     def _hand_over_view(self, view: View) -> list[Event]:
         self._record_view(view)
+        if view.number == DISSOLVED:
+            return []
+        merge = self.merges.pop(view.number, None)
         set_state, self.before_first_view = self.before_first_view, None
         if set_state is not None:
             self.muted = True  # if it fails, the state is not that of the stream
@@ -172,11 +189,12 @@ class Membership(Sending):
             self.giver.came_to(view.number)
         if self.muted:
             return []
+        shown: list[Event] = [] if merge is None else [merge]
         if self.arrived is None:
-            return [view]
-        shown = self.arrived.shown(view, self.directory.names[self.me])
+            return [*shown, view]
+        shown += self.arrived.shown(view, self.directory.names[self.me])
         self._end_of_passing(self.arrived)
-        return [*shown]
+        return shown
 
     def _passes_by(
         self, arrived: Arrived, sender: ProcessId, first: int, bodies: list[bytes]
@@ -194,6 +212,12 @@ class Membership(Sending):
         self.muted = True
         self.gate.admit(self)
 
+    def dissolve(self) -> None:
+        """The last view of its side has ended in order: a `leave`, in its place in the log."""
+        if self.recorder is not None:
+            self._identities[DISSOLVED] = ()
+        self.gate.put((self, View(self.group.name, DISSOLVED, ()), 0, 0))
+
     def begins_batch(self, view: View) -> bool:
         """Must the application have handled all before this view?"""
         if self.before_first_view is not None:
@@ -203,6 +227,11 @@ class Membership(Sending):
     def record_untaken(self, view: View) -> None:
         """The node is closed, and nobody came for this view."""
         self._record_view(view)
+
+    def former_of(self, pid: ProcessId) -> tuple[str, ...]:
+        """With whom that node came over from another side of a partition; mostly with nobody."""
+        node = self.directory.live.get(pid)
+        return () if node is None else node.former
 
     @property
     def place(self) -> int:

@@ -462,6 +462,9 @@ class Site:
     def dissolve(self, news: Dissolved) -> None:
         """The views of this side have ended in order: this node goes over to the other one."""
         self.over_to = news
+        for member in self.memberships.values():
+            if member.view is not None:
+                member.dissolve()
         self.fail(errors.Dissolved())
 
     # -- the end ----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ordercast.runtime.membership import Membership
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.site import Site
-from ordercast.runtime.state import Sides, State, check_state
+from ordercast.runtime.state import State, check_state
 from ordercast.runtime.visit import Visit, Visits
 
 Find = Callable[[], Awaitable[GroupEntry]]
@@ -63,11 +63,12 @@ class Stays:
         *,
         durability: Durability = None,
         seat: Seat | None = None,
-        sides: Sides | None = None,
+        former: tuple[str, ...] = (),
     ) -> Membership:
         """Be a member: returns when the first view is installed, and the state is here.
 
-        `seat`: be one again. `sides`: ... on the other side of a partition that is over.
+        `seat`: be one again. `former`: the members, on the side of a partition from
+        which this node comes over.
         """
         check_name("group", name)
         check_state(state)
@@ -75,14 +76,14 @@ class Stays:
         self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
-        inheriting = None if state is None else Inheriting(self._site, name, state, sides)
+        inheriting = None if state is None else Inheriting(self._site, name, state)
         try:
             find = partial(self._enter, name, asked, protocol, durability)
             found = await self._find(find)
             visit = await self._end_visit(name)
             if inheriting is not None:
                 await inheriting.announce()
-            member = await self._begin(found, find, scope, visit, seat, inheriting)
+            member = await self._begin(found, find, scope, visit, seat, inheriting, former)
             member.check_open()  # out in the turn in which it was let in: see `absent`
             return member
         finally:
@@ -140,6 +141,7 @@ class Stays:
         visit: Visit | None,
         seat: Seat | None,
         inheriting: Inheriting | None,
+        former: tuple[str, ...],
     ) -> Membership:
         """`find` asks the coordinator where the group is; again, if that one dies meanwhile."""
         site = self._site
@@ -152,9 +154,10 @@ class Stays:
             member = site.open_membership(entry, scope)
             member.visit = visit
             member.seat = seat or member.seat
+            member.former = former
             if inheriting is not None:
                 inheriting.attach(member)
-            site.nodeship.ask(entry, "member")
+            site.nodeship.ask(entry, "member", former)
             if not await self._first_view(member, find):
                 site.disown(member)
                 member, found = None, await self._find(find)
@@ -212,10 +215,15 @@ class Stays:
         before, group = seat.member, seat.member.group
         member = await self.join(
             group.name, group.order, group.protocol, before.scope, before.state,
-            durability=group.durability, seat=seat,
+            durability=group.durability, seat=seat, former=self._former_side(before),
         )  # fmt: skip
         if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
             self._begin_to_leave(member)
+
+    def _former_side(self, before: Membership) -> tuple[str, ...]:
+        if not self._site.former or before.view is None:
+            return ()
+        return before.view.members
 
     def lose(self, seat: Seat, reason: OrdercastError) -> None:
         """The node comes back without this seat."""

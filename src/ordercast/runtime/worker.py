@@ -147,7 +147,7 @@ class Worker:
             for event in batch:
                 if isinstance(event, Message):
                     self.delivered[event.group] += 1
-                else:
+                elif isinstance(event, View):
                     self.views[event.group] = event
             self.changed.set()
 

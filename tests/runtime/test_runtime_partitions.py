@@ -1,0 +1,167 @@
+"""A cluster is cut in two, and heals: who goes on, who waits, and how all come together again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ordercast as oc
+from ordercast.runtime.peers import Peers
+from ordercast.trace.oracle import judge
+from ordercast.trace.read import read_events
+
+FAST = {"heartbeat_ms": 50, "suspect_ms": 400}
+
+
+class Cable:
+    """Between nodes of one process: it can be cut, and mended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sides: tuple[frozenset[str], ...] = ()
+        dial = Peers.dial
+
+        async def through(peers: Peers, address: str, *args: Any, **how: Any) -> Any:
+            if self._is_cut(peers.hello.advertise, address):
+                raise OSError("the cable is cut")
+            return await dial(peers, address, *args, **how)
+
+        monkeypatch.setattr(Peers, "dial", through)
+
+    def _is_cut(self, one: str, other: str) -> bool:
+        return any((one in side) != (other in side) for side in self.sides)
+
+    def cut(self, *sides: Iterable[oc.Node]) -> None:
+        nodes = [node for side in sides for node in side]
+        self.sides = tuple(frozenset(node.address for node in side) for side in sides)
+        for node in nodes:
+            peers = node._site.peers
+            for conn in (*peers.bound.values(), *peers._unbound):
+                hello = conn.hello
+                if hello is not None and self._is_cut(node.address, hello.advertise):
+                    conn.abort("the cable is cut")
+
+    def mend(self) -> None:
+        self.sides = ()
+
+
+@pytest.fixture
+def cable(monkeypatch: pytest.MonkeyPatch) -> Cable:
+    return Cable(monkeypatch)
+
+
+async def until(true: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.002)
+
+
+class Reader:
+    """Reads a node's stream for ever, over outages."""
+
+    def __init__(self, node: oc.Node) -> None:
+        self.node = node
+        self.events: list[Any] = []
+        self.task = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                async for event in self.node:
+                    self.events.append(event)
+                return
+            except oc.NodeOut as out:
+                self.events.append(out)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [event.body for event in self.events if isinstance(event, oc.Message)]
+
+    @property
+    def outages(self) -> list[oc.NodeOut]:
+        return [event for event in self.events if isinstance(event, oc.NodeOut)]
+
+
+def check(folder: Path, *names: str) -> None:
+    """Of these properties none is violated."""
+    found = judge(read_events(folder))
+    for name in ("wellformed", "no_duplication", "no_creation", "views", "vsync", *names):
+        assert found[name].verdict != "violated", found[name]
+
+
+@pytest.mark.parametrize("protocol", ["sequencer_pb", "cbcast", "agreed", "javagroups"])
+async def test_the_smaller_side_is_told_and_comes_back(
+    tmp_path: Path, ordercast_cluster, cable: Cable, protocol: str
+) -> None:
+    options = {"protocol": protocol, "sequencer": False, "trace": tmp_path, **FAST}
+    async with ordercast_cluster(5, **options) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        await (await cluster.groups[4].multicast(b"together")).ordered()
+        await until(lambda: all(b"together" in reader.bodies for reader in readers))
+        few, many = cluster.nodes[:2], cluster.nodes[2:]
+        cable.cut(few, many)
+        await until(lambda: all(reader.outages for reader in readers[:2]))
+        for group, reader in zip(cluster.groups[:2], readers[:2], strict=True):
+            first = reader.outages[0]
+            assert isinstance(first, oc.NotPrimary)
+            assert set(first.missing) == {"p3", "p4", "p5"}
+            with pytest.raises(oc.NotPrimary):
+                await group.multicast(b"nobody hears this")
+        await (await cluster.groups[2].multicast(b"we go on")).ordered()
+        await until(lambda: all(b"we go on" in reader.bodies for reader in readers[2:]))
+        assert cluster.nodes[2].leads
+        cable.mend()
+        await until(lambda: all(node.incarnation == 2 for node in few))
+        await until(lambda: all(node.stats()["out_since"] is None for node in few))
+        await (await cluster.groups[0].multicast(b"all again")).ordered()
+        await until(lambda: all(b"all again" in reader.bodies for reader in readers))
+        assert not any(reader.outages for reader in readers[2:])
+        for reader in readers[:2]:
+            assert isinstance(reader.outages[-1], oc.Excluded)
+    check(tmp_path)
+
+
+async def test_a_cluster_in_which_nobody_has_a_majority_goes_on_when_it_heals(
+    ordercast_cluster, cable: Cable
+) -> None:
+    async with ordercast_cluster(3, order="total", sequencer=False, **FAST) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        cable.cut(*([node] for node in cluster.nodes))
+        await until(lambda: all(reader.outages for reader in readers))
+        cable.mend()
+        await until(lambda: not any(node.stats()["blocked"] for node in cluster.nodes))
+        await until(lambda: all(node.stats()["out_since"] is None for node in cluster.nodes))
+        await (await cluster.groups[2].multicast(b"all again")).ordered()
+        await until(lambda: all(b"all again" in reader.bodies for reader in readers))
+
+
+@pytest.mark.parametrize("protocol", ["cbcast", "sequencer_pb", "agreed", "javagroups"])
+async def test_two_sides_go_on_and_merge(
+    tmp_path: Path, ordercast_cluster, cable: Cable, protocol: str
+) -> None:
+    options = {"protocol": protocol, "sequencer": False, "trace": tmp_path, **FAST}
+    async with ordercast_cluster(5, partition="merge", **options) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        await (await cluster.groups[4].multicast(b"together")).ordered()
+        few, many = cluster.nodes[:2], cluster.nodes[2:]
+        cable.cut(few, many)
+        await until(lambda: cluster.groups[0].members == ("p1", "p2"))
+        await until(lambda: cluster.groups[4].members == ("p3", "p4", "p5"))
+        for place in (0, 4):
+            await (await cluster.groups[place].multicast(b"side %d" % place)).ordered()
+        await until(lambda: b"side 0" in readers[1].bodies and b"side 4" in readers[2].bodies)
+        cable.mend()
+        await until(lambda: all(node.incarnation == 2 for node in few))
+        await (await cluster.groups[0].multicast(b"all again")).ordered()
+        await until(lambda: all(b"all again" in reader.bodies for reader in readers))
+        for reader in readers:
+            assert not reader.outages
+            merges = [event for event in reader.events if isinstance(event, oc.Merge)]
+            assert {merge.chosen for merge in merges} == {("p3", "p4", "p5")}
+            assert {name for merge in merges for name in merge.sides[1]} == {"p1", "p2"}
+            after = reader.events[reader.events.index(merges[-1]) + 1]
+            assert isinstance(after, oc.View) and set(after.members) == set(cluster.names)
+    check(tmp_path)
