@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from machines import Bench, Packet
 from ordercast.core.events import Event, Multicast, Receive
@@ -162,6 +163,19 @@ def test_of_two_nodes_the_second_goes_on_if_the_first_has_left_in_order() -> Non
     bench.tick(TIMEOUT)
     assert bench.views() == {(1,)}
     assert not bench.told(1, Blocked)
+
+
+@pytest.mark.parametrize("leavers", [(0, 1, 2), (2, 1, 0), (0, 1), (1, 0)])
+def test_nodes_that_leave_at_once_do_not_wait_for_each_other(
+    leavers: tuple[ProcessId, ...],
+) -> None:
+    bench = ClusterBench(3)
+    for p in leavers:
+        bench.step(p, GoAway())  # type: ignore[arg-type]
+    bench.carry()
+    bench.tick(1)
+    assert all(bench.told(p, Out) for p in leavers)
+    assert 2 in leavers or bench.nodes[2].pids == (2,)
 
 
 def test_a_side_without_a_majority_waits_and_goes_on_when_the_others_are_back() -> None:

@@ -108,13 +108,13 @@ class Arrivals(Sides):
     def _say_goodbye(self) -> None:
         if self.node_view is None or self.stopped:
             return
-        others = tuple(p for p in self.pids if p != self.me)
-        if not others:
+        others = tuple(p for p in self._alive() if p != self.me)
+        if not others:  # or all of them have said good-bye, too
             self._leave_for_good(Out(self.node_view.number, self.me))
             return
         # Those who go on do so without this node's vote: from now on it must not vote on any side.
         self.retired = True
-        first = self.pids[0]
+        first = self.acting()
         self._tell(others if first == self.me else (first,), Depart())  # all: one succeeds it
 
     def _on_depart(self, q: ProcessId) -> None:
@@ -124,7 +124,14 @@ class Arrivals(Sides):
             assert self.node_view is not None
             self._announce(self.node_view.without((q,)))
             self.release_node(q)
-        elif self.ending is not None or q == self.pids[0]:
-            self.departed.add(q)
-            self.detector.told(q)
+        elif self.retired:  # both go: then one after it is the one to tell
+            if q not in self.detector.suspected:
+                self._note_departure(q)
+                self._say_goodbye()
+        elif self.ending is not None or q == self.acting():
+            self._note_departure(q)
             self._pursue()
+
+    def _note_departure(self, q: ProcessId) -> None:
+        self.departed.add(q)
+        self.detector.told(q)
