@@ -36,6 +36,7 @@ from ordercast.simulation.clustered import (
     PartitionHosts,
     simulate_cluster,
 )
+from ordercast.simulation.log import Ended
 from sweep.ambush import inner
 
 UNBLOCKED_MS = 2000.0  # from the last fault until everything is in place again, at most
@@ -268,12 +269,24 @@ def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
     _, _, first, founder = done.installed[0]
     found = (first, founder)
     times = [ms for ms, *_ in done.installed] + done.simulation.disturbances
+    ends = _ends(done)
     for ms, p, number, nodes in done.installed:
         have.setdefault(number, set()).add(p)
         quiet = not any(ms < other <= ms + SETTLED_MS for other in times)
-        if quiet and have[number].issuperset(nodes) and number > found[0]:
+        all_have_it = have[number].issuperset(nodes)
+        all_live = all(ends.get(q, ms + 2 * SETTLED_MS) > ms + SETTLED_MS for q in nodes)
+        if quiet and all_have_it and all_live and number > found[0]:
             found = (number, nodes)
     return found
+
+
+def _ends(done: ClusterRun) -> dict[ProcessId, float]:
+    """When each process stopped, in ms."""
+    return {
+        p: tick / TICKS_PER_MS
+        for p, tick, *rows in done.outcome.log.records
+        if any(isinstance(row, Ended) for row in rows)
+    }
 
 
 def wrongly_blocked(done: ClusterRun) -> Iterator[str]:
