@@ -162,7 +162,7 @@ class Ledger:
 async def demo() -> None:
     """Three workers in this process. The first one leads and holds the lock when it is cut off."""
     ledger, paused, woken = Ledger(), asyncio.Event(), asyncio.Event()
-    async with oc.LocalCluster(3, in_process=True, codec="json") as cluster:
+    async with oc.LocalCluster(3, in_process=True, sequencer=False, codec="json") as cluster:
         crews = {node.name: await Crew.join(node) for node in cluster.nodes}
 
         async def work(name: str) -> None:

@@ -139,7 +139,7 @@ class ReplicatedDict:
 
 
 async def demo() -> None:
-    """Three nodes in this process; one crashes, one comes late."""
+    """Three nodes in this process; one comes late, and the one that began it all crashes."""
     async with oc.LocalCluster(3, in_process=True, sequencer=False, codec="json") as cluster:
         p1, p2, p3 = cluster.nodes
         one = await ReplicatedDict.join(p1, "settings")
@@ -152,12 +152,12 @@ async def demo() -> None:
         print(f"p1 and p2 both change size from 7, one of them wins: {sorted(won)}")
         three = await ReplicatedDict.join(p3, "settings")
         print("p3 comes late and has", three.copy())
-        await two.set("colour", "green")
-        await cluster.kill(1)
-        print("p2 sets colour to green, and crashes as soon as that is acknowledged")
+        await one.set("colour", "green")
+        await cluster.kill(0)
+        print("p1 sets colour to green, and crashes as soon as that is acknowledged")
         await three.delete("size")
-        await one.sync()
-        print("p1 has", one.copy())
+        await two.sync()
+        print("p2 has", two.copy())
         print("p3 has", three.copy())
 
 

@@ -1,4 +1,4 @@
-"""The examples in processes of their own, of which one is killed."""
+"""The examples in processes of their own, of which one is killed: the one that coordinates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_dictionary_loses_nothing_acknowledged_when_a_node_is_killed(
 ) -> None:
     journals = {name: tmp_path / f"{name}.txt" for name in ("p1", "p2", "p3", "p4")}
     async with oc.LocalCluster(
-        4, consume=False, codec="json", trace=tmp_path / "trace", run="r"
+        4, sequencer=False, consume=False, codec="json", trace=tmp_path / "trace", run="r"
     ) as cluster:
         *founders, late = cluster.workers
         for worker in founders:
@@ -78,7 +78,7 @@ async def test_a_lock_whose_holder_is_killed_goes_to_the_next_and_to_nobody_else
 ) -> None:
     journal = tmp_path / "journal.txt"
     async with oc.LocalCluster(
-        4, consume=False, codec="json", trace=tmp_path / "trace", run="r"
+        4, sequencer=False, consume=False, codec="json", trace=tmp_path / "trace", run="r"
     ) as cluster:
         holder, *others = cluster.workers
         for worker in cluster.workers:
