@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import ordercast as oc
 from ordercast.runtime.worker import Worker
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 if str(EXAMPLES) not in sys.path:
     sys.path.append(str(EXAMPLES))
 
-from lock_and_leader import Crew  # noqa: E402
+from lock_and_leader import Crew, Ledger  # noqa: E402
 from replicated_dictionary import ReplicatedDict  # noqa: E402
 from rooms import Chat, Line  # noqa: E402
 
@@ -68,8 +70,17 @@ async def take_turns(worker: Worker, *, count: int, journal: str) -> None:
 async def hold(worker: Worker, *, journal: str) -> None:
     """Hold the lock for ever."""
     async with worker.crew.lock("report") as fence:  # type: ignore[attr-defined]
+        worker.fence = fence  # type: ignore[attr-defined]
         note(journal, f"enter {fence} {worker.node.name}")
         await asyncio.Event().wait()
+
+
+async def write_at_last(worker: Worker, *, journal: str) -> bool:
+    """What a holder wanted to write before it was paused: is it let?"""
+    ledger = Ledger()
+    for line in Path(journal).read_text().splitlines():
+        ledger.write(int(line.split()[1]), line)
+    return ledger.write(worker.fence, "at last")  # type: ignore[attr-defined]
 
 
 async def queue(worker: Worker, *, length: int) -> list[str]:
@@ -79,7 +90,9 @@ async def queue(worker: Worker, *, length: int) -> list[str]:
 
 
 async def leader(worker: Worker, *, name: str) -> int:
-    """Wait until that worker leads; its term."""
+    """Wait until that worker leads, over all outages; its term."""
     crew: Crew = worker.crew  # type: ignore[attr-defined]
-    await crew.until(lambda: crew.leader == name)
+    while crew.leader != name:
+        with suppress(oc.NodeOut):
+            await crew.until(lambda: crew.leader == name)
     return crew.term

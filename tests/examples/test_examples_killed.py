@@ -1,8 +1,10 @@
-"""The examples in processes of their own, of which one is killed: the one that coordinates."""
+"""The examples in processes of their own. The one that coordinates is killed, or paused."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from itertools import pairwise
 from pathlib import Path
 
@@ -110,3 +112,29 @@ async def test_a_lock_whose_holder_is_killed_goes_to_the_next_and_to_nobody_else
     fences = [int(fence) for what, fence, _ in held if what == "enter"]
     assert all(one < other for one, other in pairwise(fences))
     check(tmp_path / "trace")
+
+
+async def test_a_holder_that_was_paused_is_refused_and_comes_back_to_the_queue(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal.txt"
+    async with oc.LocalCluster(3, sequencer=False, consume=False, codec="json") as cluster:
+        for worker in cluster.workers:
+            await worker.run("example_work:open_crew")
+        holder, *others = cluster.workers
+        holding = asyncio.ensure_future(holder.run("example_work:hold", journal=str(journal)))
+        await until_lines(journal, 1)
+        os.kill(holder.pid, signal.SIGSTOP)
+        try:
+            for worker in others:
+                await worker.run("example_work:take_turns", count=2, journal=str(journal))
+                await worker.run("example_work:leader", name="p2")
+        finally:
+            os.kill(holder.pid, signal.SIGCONT)
+        assert await holder.run("example_work:write_at_last", journal=str(journal)) is False
+        await holder.run("example_work:leader", name="p2")
+        await holder.run("example_work:take_turns", count=1, journal=str(journal))
+        holding.cancel()
+    fences = [int(line.split()[1]) for line in lines(journal)]
+    assert fences == sorted(fences) and fences[0] == 1
+    assert [line.split()[2] for line in lines(journal)][-1] == "p1"

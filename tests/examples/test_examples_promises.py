@@ -214,3 +214,22 @@ async def test_a_dictionary_that_is_cut_off_comes_back_to_what_the_others_did(
         await asyncio.gather(*(copy.sync() for copy in (one, two, three)))
         assert one.get("x") == 2 and one.get("z") == 3
         assert one.copy() == two.copy() == three.copy()
+
+
+async def test_the_smaller_side_reads_what_it_had_and_neither_writes_nor_leads(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3, sequencer=False, codec="json") as cluster:
+        copies = [await ReplicatedDict.join(node, "d") for node in cluster.nodes]
+        crews = [await Crew.join(node) for node in cluster.nodes]
+        await copies[2].set("x", 1)
+        await asyncio.gather(cluster.kill(0), cluster.kill(1))
+        with pytest.raises(oc.NotPrimary):
+            while True:  # done in the last moment, perhaps
+                await copies[2].set("y", 2)
+        with pytest.raises(oc.NotPrimary):
+            async with crews[2].lock("l"):
+                pass
+        assert copies[2].get("x") == 1
+        while crews[2].leader is not None:
+            await asyncio.sleep(0.001)
