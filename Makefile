@@ -29,7 +29,7 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 bench: $(READY) ## speed on this machine, written as JSON
-	@$(BIN)/python -m bench $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 	@$(BIN)/python -m sweep $(ARGS)

@@ -56,8 +56,8 @@ async def test_of_two_halves_that_with_the_first_node_goes_on_and_of_two_members
 async def _only_one_side_goes_on(
     cluster: LiveCluster, primary: Sequence[str], others: Sequence[str]
 ) -> None:
-    cluster.network.partition(primary, others)
     moment = time.monotonic()
+    cluster.network.partition(primary, others)
     await cluster.agree(primary)
     await cluster.talk(10, among=primary)
     print(*await cluster.recoveries(moment, without=others), sep="\n")
@@ -106,16 +106,16 @@ async def test_a_member_that_does_not_hear_the_others_or_one_of_them_does_not_st
     with Network("abc") as network, shaping(network) as shaped:
         async with LiveCluster(network, trace=tmp_path, order="total") as cluster:
             await cluster.talk(10)
-            shaped.cut(["a", "b"], ["c"])
             moment = time.monotonic()
+            shaped.cut(["a", "b"], ["c"])
             await cluster.agree("ab")
             await cluster.talk(10, among="ab")
             print(*await cluster.recoveries(moment, without=["c"]), sep="\n")
             shaped.mend()
             await cluster.agree("abc")
+            moment = time.monotonic()
             shaped.cut(["b"], ["c"])  # the coordinator hears both
             shaped.cut(["c"], ["b"])
-            moment = time.monotonic()
             await cluster.saw("c", "Excluded", kind="error", after=moment)
             await cluster.talk(10, among="ab")
             shaped.mend()
@@ -152,8 +152,8 @@ async def test_members_come_and_go_on_a_slow_and_lossy_network(
 
 async def _heal(cluster: LiveCluster, members: Sequence[str]) -> float:
     """The moment of healing, when everybody has one view again."""
-    cluster.network.heal()
     healed = time.monotonic()
+    cluster.network.heal()
     await cluster.agree(members)
     print(f"one view of {len(members)} after {time.monotonic() - healed:.3f} s")
     return healed
