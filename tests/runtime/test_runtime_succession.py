@@ -8,6 +8,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.protocols.registry import PROTOCOLS
+from patients import free_port
 
 ORDERS = [p for p in ("sequencer_pb", "cbcast", "agreed", "javagroups") if p in PROTOCOLS]
 
@@ -84,3 +85,18 @@ async def test_a_coordinator_that_leaves_in_order_is_succeeded(ordercast_cluster
             await until_coordinator(node, "p2#1")
         await (await cluster.groups[2].multicast(b"x")).ordered()
         assert await bodies(cluster.nodes[1], 1) == [b"x"]
+
+
+async def test_the_first_of_a_static_list_that_starts_again_joins_the_others() -> None:
+    ports = [free_port() for _ in range(3)]
+    members = {f"m{i}": f"127.0.0.1:{port}" for i, port in enumerate(ports)}
+    nodes = [oc.Node(name, members=members) for name in members]
+    for node in nodes:
+        await node.start()
+    nodes[0]._site.fail(oc.GroupClosed("killed"))
+    await until_coordinator(nodes[1], "m1#1")
+    async with oc.Node("m0", members=members) as again:
+        assert again.incarnation == 2
+        assert again.stats()["node_view"]["members"] == ["m1#1", "m2#1", "m0#2"]
+    for node in nodes:
+        await node.aclose()

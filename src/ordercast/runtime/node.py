@@ -26,7 +26,7 @@ from ordercast.runtime.items import Event
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel, check_durability
 from ordercast.runtime.receipt import Receipt
-from ordercast.runtime.reentry import Reentry
+from ordercast.runtime.reentry import Reentry, why_no_seed
 from ordercast.runtime.retired import Retired
 from ordercast.runtime.site import Site
 from ordercast.runtime.state import State
@@ -120,7 +120,8 @@ class Node:
                 )
             first = next(iter(self._members))
             self._leads = self.name == first
-            self._seeds = () if self._leads else (self._members[first],)
+            others = (a for name, a in self._members.items() if name != self.name)
+            self._seeds = tuple(others)  # the first one first: it starts the cluster
 
     def _default_bind(self) -> str:
         return "127.0.0.1:0" if self._members is None else self._members[self.name]
@@ -179,7 +180,7 @@ class Node:
         )  # fmt: skip
 
     async def _get_in(self) -> None:
-        if self._leads:
+        if self._leads and not await self._cluster_runs():
             run = f"{self._cluster}-{time.time_ns()}"
             await check_that_nobody_answers(self._site)
             self._site.found(self.name, run)
@@ -190,6 +191,11 @@ class Node:
             if unreachable:
                 raise JoinTimeout(unreachable, self._options.join_timeout)
         self._site.start_recording()
+
+    async def _cluster_runs(self) -> bool:
+        """Has the first of a static list died, and is it started again while the others go on?"""
+        asked = (why_no_seed(self._site, address) for address in self._seeds)
+        return None in await asyncio.gather(*asked)
 
     # -- outages ----------------------------------------------------------------------------------
 
