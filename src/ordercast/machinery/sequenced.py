@@ -366,7 +366,7 @@ class SequencedMember(ExplainedMember):
 
     @staticmethod
     def reach(union: Sequence[Kept], lowest: int) -> Reach:
-        entries = {kept.stamp[0]: kept for kept in union}
+        entries = {kept.stamp[0]: kept for kept in union if _well_formed(kept)}
         N, view, last = lowest, None, {}
         while (kept := entries.get(N + 1)) is not None:
             N += 1
@@ -390,7 +390,7 @@ class SequencedMember(ExplainedMember):
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""
-        for kept in union:
+        for kept in filter(_well_formed, union):
             N, *view_stamp = kept.stamp
             if N > self.R:
                 view = None
@@ -404,6 +404,13 @@ class SequencedMember(ExplainedMember):
 def _stamp(view: ViewEntry) -> tuple[int, ...]:
     """A view as numbers in the stamp of a kept entry."""
     return (view.number, len(view.members), *view.members, *view.guests)
+
+
+def _well_formed(kept: Kept) -> bool:
+    """Is the stamp a number, and a view if there is one? A peer may have made it up."""
+    if kept.origin != VIEW_ENTRY:
+        return bool(kept.stamp)
+    return len(kept.stamp) >= 3 and 0 <= kept.stamp[2] <= len(kept.stamp) - 3
 
 
 def _from_stamp(N: int, number: int, size: int, *processes: ProcessId) -> ViewEntry:

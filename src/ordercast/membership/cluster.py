@@ -69,6 +69,7 @@ from ordercast.membership.standing import (
     Quit,
 )
 from ordercast.membership.suspicion import PATIENCE
+from ordercast.membership.vetting import vet
 from ordercast.membership.wishes import Wishes
 
 
@@ -143,6 +144,7 @@ class Cluster(Wishes):
         if self.out_of_it:
             return
         q, header = packet.src, packet.header
+        vet(header)
         self.detector.heard(q)
         if isinstance(header, Heartbeat):
             self._on_heartbeat(q, header)

@@ -11,6 +11,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
     NOBODY_SOUGHT,
@@ -24,7 +25,7 @@ from ordercast.membership.cluster_headers import (
 from ordercast.membership.detector import detector
 from ordercast.membership.ending import Ending, Frames
 from ordercast.membership.flapping import Flapping
-from ordercast.membership.nodes import Ballot, NodeEntry, NodeView
+from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
 from ordercast.membership.standing import (
     Blocked,
     ClusterOptions,
@@ -66,9 +67,9 @@ class Knowledge(PlainState, ABC):
         self.stopped = False  # between END and INSTALL nothing is sent or delivered
         self.stopped_for = 0  # ticks
         self.union: Frames = {}  # what has come of it for the attempt that is followed
-        self.prepared: PrepareView | None = None  # ready, or waiting for frames
+        self.preparing: PrepareView | None = None  # its union is on the way
+        self.prepared: PrepareView | None = None  # READY was said
         self.prepared_union: Frames = {}  # what is delivered with it
-        self.ready = False  # READY was said for what is prepared
         # as the coordinator
         self.ending: Ending | None = None
         self.refused: tuple[ProcessId, ...] = ()  # these were too few: no use to try again
@@ -77,6 +78,7 @@ class Knowledge(PlainState, ABC):
         self.acks: set[ProcessId] = set()  # who has the view announced last
         self.complaints: dict[tuple[ProcessId, ProcessId], int] = {}  # who does not hear whom
         self.unstick_at = 0  # tick from which another word of one that is stuck is heard
+        self.offered_to = NOBODY_SOUGHT  # the side that was asked whether this one may come
         self.host_until = 0  # tick until which this side does not go over to another
         self.first_number = 0  # views of groups that are made here have higher numbers
         self.top_group: GroupId = 0  # no group has a higher number, as far as is known here
@@ -146,6 +148,11 @@ class Knowledge(PlainState, ABC):
         return first and not self.stopped and not self.retired
 
     @property
+    def ready(self) -> bool:
+        """Has this node said READY for a view that has not begun here?"""
+        return self.prepared is not None
+
+    @property
     def stride(self) -> int:
         """Of the numbers of group views."""
         return MERGE_STRIDE if self.cluster_options.partition == "merge" else 1
@@ -153,6 +160,11 @@ class Knowledge(PlainState, ABC):
     def acting(self) -> ProcessId:
         """The first node that is not suspected: it ends the view if need be."""
         return next(p for p in self.pids if p == self.me or p not in self.detector.suspected)
+
+    def _check_group(self, entry: GroupEntry, guests: tuple[ProcessId, ...]) -> None:
+        """A `PeerError` if there cannot be such a group here."""
+        if self.page(entry.protocol).declaration.closed and guests:
+            raise PeerError(f"group {entry.gid} with guests {guests}, which it cannot have")
 
     def _heartbeat(self, *, sought: ProcessId = NOBODY_SOUGHT) -> Heartbeat:
         assert self.node_view is not None

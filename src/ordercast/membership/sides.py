@@ -8,6 +8,7 @@ one whether it may come, and ends its views in order before it does.
 from __future__ import annotations
 
 from ordercast.core.ids import ProcessId
+from ordercast.errors import PeerError
 from ordercast.membership.cluster_headers import (
     NOBODY_SOUGHT,
     Heartbeat,
@@ -77,6 +78,8 @@ class Sides(Suspicion):
 
     def _sighted(self, coordinator: ProcessId, size: int) -> None:
         """The larger side stays; of equal ones that with the older coordinator."""
+        if self.cluster_options.partition != "merge":
+            raise PeerError("it speaks of another side, where only one may go on")
         if not self.coordinates:
             if self.pids and not self.stopped:
                 self._tell((self.pids[0],), Sighted(coordinator, size))
@@ -84,6 +87,7 @@ class Sides(Suspicion):
         if (size, -coordinator) < (len(self.pids), -self.me):
             self.tell_out(coordinator)  # it may not know of us
         elif self.ticks >= self.host_until:
+            self.offered_to = coordinator
             self._tell((coordinator,), Offer())
 
     def _on_offer(self, q: ProcessId) -> None:
@@ -92,5 +96,8 @@ class Sides(Suspicion):
             self._tell((q,), Welcome())
 
     def _on_welcome(self, q: ProcessId) -> None:
+        if q != self.offered_to:
+            return  # nobody goes over unasked
+        self.offered_to = NOBODY_SOUGHT
         if self.coordinates and q not in self.pids and self.ticks >= self.host_until:
             self._end_view(self._alive(), into=q)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.errors import PeerError
 from ordercast.membership.cluster_headers import (
     Attempt,
     Depart,
@@ -58,7 +59,7 @@ class ViewEnd(Knowledge):
         nodes = tuple(p for p in nodes if p in self.pids)
         highest = max(self._numbers_seen()) + (1 if self.pids[0] == self.me else LEAP)
         attempt = Attempt(highest, self.pids.index(self.me), self.me)
-        self.ending = Ending(attempt, nodes, into=into, leap=self.pids[0] != self.me)
+        self.ending = Ending(attempt, nodes, into=into)
         end = EndView(attempt, nodes, eras, view)
         others = tuple(p for p in nodes if p != self.me)
         if others:
@@ -67,10 +68,11 @@ class ViewEnd(Knowledge):
 
     def _finish(self, eras: Sequence[tuple[GroupId, int]], view: Attempt | None) -> None:
         """Somebody has begun what is only ready here."""
-        if self.prepared is not None and self.ready and view == self.prepared.attempt:
+        if self.prepared is not None and view == self.prepared.attempt:
             self._install()
         if eras:
             self.finish_groups(eras)
+            self.prepared, self.prepared_union = None, {}  # it was made for the eras before
 
     def _numbers_seen(self) -> Iterable[int]:
         yield 0 if self.node_view is None else self.node_view.number
@@ -79,6 +81,8 @@ class ViewEnd(Knowledge):
 
     def _on_report(self, p: ProcessId, report: NodeReport) -> None:
         if self.ending is not None and report.attempt == self.ending.attempt:
+            for group in report.groups:
+                self._check_group(group.entry, group.guests)
             self.top_group = max(self.top_group, report.top_group)
             self.ending.reported(p, report)
             self._go_on_when_complete()
@@ -88,7 +92,9 @@ class ViewEnd(Knowledge):
         if ending is not None and header.attempt == ending.attempt and ending.next is None:
             ending.frame(p, header, payload)
             self._go_on_when_complete()
-        elif header.attempt == self.followed and p == header.attempt.coordinator:
+        elif self.preparing is not None and header.attempt == self.preparing.attempt:
+            if p != header.attempt.coordinator:
+                raise PeerError("a frame of a union from one that does not coordinate")
             kept = Kept(header.origin, header.n, header.stamp, payload)
             self.union[header.gid, header.origin, header.n] = kept
             self._say_ready()
@@ -98,7 +104,7 @@ class ViewEnd(Knowledge):
         if ending is None or ending.next is not None or not ending.complete():
             return
         voting = self.cluster_options.partition == "primary"
-        found = ending.resolve(voting=voting, stride=self.stride, leap=LEAP, pages=self.page)
+        found = ending.resolve(voting=voting, stride=self.stride, pages=self.page)
         if isinstance(found, Finish):
             self._end_view(ending.nodes, found, ending.into)
         elif isinstance(found, Without):
@@ -178,7 +184,9 @@ class ViewEnd(Knowledge):
         number = 0 if self.node_view is None else self.node_view.number
         if end.attempt.number <= number or (self.pids and q not in self.pids):
             return
-        if not end.attempt.beats(self.followed):
+        # A view that is ready here may be in force elsewhere: no other must have its number.
+        ready = 0 if self.prepared is None else self.prepared.attempt.number
+        if not end.attempt.beats(self.followed) or end.attempt.number <= ready:
             if self.followed is not None and end.attempt != self.followed:
                 self._tell((q,), Overruled(end.attempt, self.followed))
             return
@@ -191,7 +199,9 @@ class ViewEnd(Knowledge):
         self.stopped = True
         self.stop_groups()
         groups, frames = self.report_groups()
-        prepared = self.prepared if self.ready else None
+        # What is ready here may have been delivered elsewhere, by one that is dead now.
+        frames = {**frames, **self.prepared_union}
+        prepared = self.prepared
         report = NodeReport(
             end.attempt,
             self.installed,
@@ -203,7 +213,7 @@ class ViewEnd(Knowledge):
             len(frames),
             self.top_group,
         )
-        self.union = {}
+        self.preparing, self.union = None, {}
         if q == self.me:
             assert self.ending is not None
             self.ending.frames[self.me] = frames
@@ -227,17 +237,21 @@ class ViewEnd(Knowledge):
             return
         if not self.stopped:  # it is installed already
             return
-        if self.prepared is None or self.prepared.attempt != prepare.attempt:
-            self.prepared, self.ready = prepare, False
-            self._say_ready()
+        known = [known.attempt for known in (self.preparing, self.prepared) if known is not None]
+        if prepare.attempt in known:
+            return
+        if self.me not in prepare.view.pids:
+            raise PeerError("it prepares a view without this node, and tells it so")
+        for group in prepare.groups:
+            self._check_group(group.entry, group.guests)
+        self.preparing = prepare
+        self._say_ready()
 
     def _say_ready(self) -> None:
-        prepare = self.prepared
-        if prepare is None or self.ready or prepare.attempt != self.followed:
+        prepare = self.preparing
+        if prepare is None or len(self.union) < prepare.frames:
             return
-        if len(self.union) < prepare.frames:
-            return
-        self.ready = True
+        self.preparing, self.prepared = None, prepare
         self.prepared_union, self.union = self.union, {}
         self.ballots.append(ballot_of(prepare.view))
         ready = ViewReady(prepare.attempt)
@@ -248,15 +262,15 @@ class ViewEnd(Knowledge):
 
     def _on_install(self, q: ProcessId, install: InstallView) -> None:
         prepared = self.prepared
-        if prepared is None or not self.ready or install.attempt != self.followed:
+        if prepared is None or install.attempt != self.followed:
             return
         if prepared.attempt == install.attempt and q == install.attempt.coordinator:
             self._install()
 
     def _install(self) -> None:
         prepare, union = self.prepared, self.prepared_union
-        assert prepare is not None and self.ready, "only what is ready begins"
-        self.prepared, self.prepared_union, self.ready = None, {}, False
+        assert prepare is not None, "only what is ready begins"
+        self.preparing, self.prepared, self.prepared_union = None, None, {}
         self.ending, self.stopped, self.stopped_for = None, False, 0
         self.complaints = {}
         self.installed = prepare.attempt

@@ -42,6 +42,7 @@ class Wishes(Arrivals):
         if isinstance(wish, Unwant):
             self.change_group(None, wish.gid, left=(q,))
             return
+        self._check_group(wish.group, (q,) if wish.part == "guest" else ())
         self.top_group = max(self.top_group, wish.group.gid)
         if wish.former:
             self.wanted.setdefault((wish.group.gid, q), (wish, self.ticks))

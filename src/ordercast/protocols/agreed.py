@@ -217,7 +217,7 @@ class AgreedOrder(AcknowledgedProtocol):
     @staticmethod
     def better(one: Kept, other: Kept) -> Kept:
         """Delivered before decided before undecided; then the higher proposal."""
-        return max(one, other, key=lambda kept: (kept.stamp[2], kept.stamp))
+        return max(one, other, key=lambda kept: (kept.stamp[2:], kept.stamp))
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """D2. All survivors have the same union, so all make the same order of it."""

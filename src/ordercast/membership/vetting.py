@@ -1,0 +1,134 @@
+"""What a packet of the cluster must look like, whoever sent it.
+
+The wire checks types; here is what no honest node says: an empty view, a node twice, a number that
+nobody can have come to. Whoever says so is at fault, and nothing was done yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from ordercast.core.ids import ProcessId
+from ordercast.core.numbers import MAX_COUNT
+from ordercast.errors import PeerError
+from ordercast.membership.cluster_headers import (
+    Attempt,
+    EndView,
+    GroupReport,
+    Join,
+    NextGroupView,
+    NodeReport,
+    Nodes,
+    Overruled,
+    PrepareView,
+    Want,
+)
+from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
+
+MAX_VIEW = 1 << 32  # eras, and attempts in groups, are multiples of the numbers of node views
+
+
+def vet(header: msgspec.Struct) -> None:
+    """A `PeerError` if this cannot be."""
+    check = CHECKS.get(type(header))
+    if check is not None:
+        check(header)
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise PeerError(what)
+
+
+def _numbered(number: int) -> None:
+    _require(0 <= number <= MAX_VIEW, f"{number} is no number of a node view")
+
+
+def _counted(*numbers: int) -> None:
+    for number in numbers:
+        _require(0 <= number <= MAX_COUNT, f"nobody can have counted to {number}")
+
+
+def _distinct(what: str, items: Collection[object]) -> None:
+    _require(len(set(items)) == len(items), f"{what} is named twice: {items}")
+
+
+def _pids(what: str, pids: tuple[ProcessId, ...]) -> None:
+    _distinct(what, pids)
+    _require(all(p >= 0 for p in pids), f"{what} has a negative number: {pids}")
+
+
+def _node(node: NodeEntry) -> None:
+    _pids("a node", (node.pid,))
+
+
+def _view(view: NodeView) -> None:
+    _numbered(view.number)
+    _require(bool(view.nodes), "a view without a node")
+    _pids("a node of a view", view.pids)
+
+
+def _attempt(attempt: Attempt | None) -> None:
+    if attempt is not None:
+        _numbered(attempt.number)
+
+
+def _ballots(ballots: Iterable[Ballot]) -> None:
+    for ballot in ballots:
+        _numbered(ballot.number)
+        _require(bool(ballot.nodes), "a vote without a node")
+        _pids("a node of a vote", ballot.nodes)
+
+
+def _group(entry: GroupEntry) -> None:
+    _require(0 < entry.gid <= MAX_COUNT, f"{entry.gid} is no number of a group")
+
+
+def _groups(groups: tuple[GroupReport | NextGroupView, ...]) -> None:
+    _distinct("a group", [group.entry.gid for group in groups])
+    for group in groups:
+        _group(group.entry)
+        _pids("a member of a group", (*group.members, *group.guests))
+        _counted(group.number, group.era, *(n for _, n in group.last))
+
+
+def _nodes(header: Nodes) -> None:
+    _view(header.view)
+    _ballots(header.ballots)
+    _attempt(header.installed)
+
+
+def _end(header: EndView) -> None:
+    _attempt(header.attempt)
+    _pids("a node of the next view", header.nodes)
+
+
+def _report(header: NodeReport) -> None:
+    _view(header.view)
+    _ballots(header.ballots)
+    _attempt(header.installed)
+    _groups(header.groups)
+    _counted(header.frames, header.top_group)
+    for group in header.groups:
+        _counted(group.mark, group.progress, group.ready)
+
+
+def _prepare(header: PrepareView) -> None:
+    _view(header.view)
+    _require(header.view.number == header.attempt.number, "a view with the number of another")
+    _groups(header.groups)
+    _counted(header.frames, *(group.start for group in header.groups))
+
+
+CHECKS: dict[type, Callable[[Any], None]] = {
+    Join: lambda header: _node(header.node),
+    Nodes: _nodes,
+    Want: lambda header: _group(header.group),
+    EndView: _end,
+    NodeReport: _report,
+    PrepareView: _prepare,
+    Overruled: lambda header: _attempt(header.followed),
+}

@@ -1,0 +1,118 @@
+"""Schedules that once broke a cluster, carried by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from machines import Packet
+from membership.test_node_views import GROUP, ClusterBench
+from ordercast.core.events import Multicast, Receive
+from ordercast.core.ids import ProcessId
+from ordercast.membership.cluster_headers import (
+    CLUSTER_GROUP,
+    InstallView,
+    Sighted,
+    UnstableFrame,
+    Welcome,
+)
+from ordercast.membership.standing import Ask, Dissolved, Installed
+
+
+def carry_only(bench: ClusterBench, passes: Callable[[Packet], bool]) -> None:
+    """Until nothing is under way: these packets arrive, the others are lost."""
+    while bench.flight:
+        if passes(bench.flight[0]):
+            bench.arrive(bench.flight[0])
+        else:
+            bench.flight.pop(0)
+
+
+def among(*nodes: ProcessId, but: type | None = None) -> Callable[[Packet], bool]:
+    """Packets between these nodes, but for those with this header."""
+    return lambda packet: {packet.src, packet.dst} <= {*nodes} and type(packet.header) is not but
+
+
+def cast(bench: ClusterBench, p: ProcessId, header: msgspec.Struct, src: ProcessId) -> None:
+    bench.step(p, Receive(src, CLUSTER_GROUP, 0, header, b""))
+
+
+def in_one_group(bench: ClusterBench, durability: int | None = None) -> None:
+    entry = msgspec.structs.replace(GROUP, durability=durability)
+    for p, node in bench.nodes.items():
+        node.open_group(entry)
+        bench.step(p, Ask(entry, "member"))  # type: ignore[arg-type]
+    bench.carry()
+    bench.tick(2)
+
+
+def test_two_views_never_have_one_number_even_if_two_nodes_lead_at_once() -> None:
+    bench = ClusterBench(5)
+    bench.crash(0)
+    bench.breaks(0, at=(2, 3, 4))
+    bench.breaks(1, at=(2, 3, 4))
+    carry_only(bench, among(2, 3, 4, but=InstallView))  # 2 alone begins (2, 3, 4)
+    bench.crash(2)
+    for p in (3, 4):
+        bench.nodes[p].detector.trust(1)
+    bench.nodes[1].detector.told(2)
+    bench.breaks(0, at=(1,))  # it knows nothing of 2's attempt, and gives the same number
+    bench.carry()
+    bench.tick(3)
+    assert bench.views() == {(1, 3, 4)}
+    views: dict[int, set[tuple[ProcessId, ...]]] = {}
+    for p in bench.news:
+        for news in bench.told(p, Installed):
+            assert isinstance(news, Installed)
+            views.setdefault(news.view.number, set()).add(news.view.pids)
+    assert all(len(lists) == 1 for lists in views.values()), views
+
+
+def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:
+    bench = ClusterBench(5)
+    in_one_group(bench, durability=2)
+    bench.step(3, Multicast(GROUP.gid, b"m"))
+    carry_only(bench, among(0, 3))
+    bench.crash(3)
+    bench.breaks(3, at=(0,))
+    carry_only(bench, among(0, 1, 2, 4, but=InstallView))
+    assert bench.texts(0) == ["m"]  # all were ready for it; then only 0 heard that they were
+    bench.crash(0)
+    bench.breaks(3, at=(1, 2, 4))
+    bench.breaks(0, at=(1, 2, 4))
+    bench.carry()
+    bench.tick(3)
+    assert bench.views() == {(1, 2, 4)}
+    assert [bench.texts(p) for p in (1, 2, 4)] == [["m"]] * 3
+
+
+def test_a_view_that_is_only_on_its_way_does_not_displace_one_that_is_ready() -> None:
+    bench = ClusterBench(5)
+    in_one_group(bench)
+    bench.step(4, Multicast(GROUP.gid, b"m"))
+    carry_only(bench, among(1, 4))
+    bench.crash(4)
+    bench.breaks(4, at=(0, 1, 2, 3))
+    carry_only(bench, among(0, 1, 2, 3, but=InstallView))  # only 0 begins (0, 1, 2, 3)
+    bench.breaks(0, at=(1,))
+    carry_only(bench, among(1, 2, 3, but=UnstableFrame))  # another view is on its way to 2 and 3
+    bench.crash(1)
+    bench.breaks(1, at=(0, 2, 3))
+    bench.tick(8)
+    assert bench.views() == {(0, 2, 3)}
+    assert [bench.texts(p) for p in (0, 2, 3)] == [["m"]] * 3
+
+
+def test_no_side_goes_over_to_one_that_it_did_not_ask() -> None:
+    for partition in ("primary", "merge"):
+        bench = ClusterBench(3, partition)  # type: ignore[arg-type]
+        cast(bench, 0, Welcome(), src=9)
+        bench.carry()
+        assert not bench.told(0, Dissolved)
+
+
+def test_where_one_side_goes_on_talk_of_another_is_a_fault() -> None:
+    bench = ClusterBench(3)
+    cast(bench, 0, Sighted(9, 5), src=1)
+    assert bench.faults and not bench.flight
