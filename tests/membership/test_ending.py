@@ -44,11 +44,11 @@ def report(node_view: NodeView, *groups: GroupReport, **fields: Any) -> NodeRepo
 
 
 def begin(*nodes: int) -> Ending:
-    return Ending(NOW, nodes, into=None, leap=False)
+    return Ending(NOW, nodes, into=None)
 
 
 def next_of(ending: Ending, *, voting: bool = True) -> Any:
-    return ending.resolve(voting=voting, stride=1, leap=1, pages=lambda _: Fifo)
+    return ending.resolve(voting=voting, stride=1, pages=lambda _: Fifo)
 
 
 def resolve(reports: dict[int, NodeReport], *, voting: bool = True) -> Any:

@@ -131,6 +131,7 @@ class Cluster(Wishes):
             if self.ending.age > PATIENCE * self.cluster_options.timeout_ticks:
                 self.ending = None  # something was lost on the way; again, with another number
         self.stopped_for = self.stopped_for + 1 if self.stopped else 0
+        self.count_unanswered()
         self._pursue()
         self.repeat_wishes()
         if self.coordinates:

@@ -67,12 +67,10 @@ class Ending(PlainState):
         nodes: tuple[ProcessId, ...],
         *,
         into: ProcessId | None,
-        leap: bool,
     ) -> None:
         self.attempt = attempt
         self.nodes = nodes  # of the next view
         self.into = into  # the node to whose side all go over after this, if any
-        self.leap = leap  # another coordinated before: it may have made views unseen by others
         self.reports: dict[ProcessId, NodeReport] = {}
         self.frames: dict[ProcessId, Frames] = {p: {} for p in nodes}
         self.next: NextViews | None = None  # once all have reported
@@ -103,7 +101,7 @@ class Ending(PlainState):
     # -- what follows from the reports ------------------------------------------------------------
 
     def resolve(
-        self, *, voting: bool, stride: int, leap: int, pages: Pages
+        self, *, voting: bool, stride: int, pages: Pages
     ) -> Finish | Without | Minority | NextViews:
         """The next views; or what must be done before there can be any."""
         newest = max(self.reports.values(), key=lambda report: report.view.number)
@@ -123,8 +121,9 @@ class Ending(PlainState):
         stranded = frozenset(p for end in ends for p in end.stranded)
         if stranded:
             return Without(stranded)
-        if not self.leap:
-            leap = 1
+        # Another attempt from the same view may have been installed where we cannot see it: what
+        # sets the two apart is their number.
+        leap = self.attempt.number - newest.view.number
         return self._next_views(
             newest.view, [end for end in ends if end.lives], (stride, leap), pages
         )

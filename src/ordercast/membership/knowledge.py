@@ -66,6 +66,7 @@ class Knowledge(PlainState, ABC):
         self.followed: Attempt | None = None  # no lower attempt counts here any more
         self.stopped = False  # between END and INSTALL nothing is sent or delivered
         self.stopped_for = 0  # ticks
+        self.unanswered_for = 0  # ticks since this node told of a suspicion, and nothing followed
         self.union: Frames = {}  # what has come of it for the attempt that is followed
         self.preparing: PrepareView | None = None  # its union is on the way
         self.prepared: PrepareView | None = None  # READY was said

@@ -126,6 +126,21 @@ class LedMembership(PlainState):
     def _silent(self) -> tuple[ProcessId, ...]:
         return tuple(p for p, n in self.expected.items() if len(self.reported[p]) != n)
 
+    def strike_opposites(self, change: Change) -> None:
+        """p asks to be let out, and in again before its turn has come: only the last wish counts."""
+        came, left = (*change.joined, *change.guests), change.left
+        self.pending = [
+            msgspec.structs.replace(
+                old,
+                joined=tuple(p for p in old.joined if p not in left),
+                guests=tuple(p for p in old.guests if p not in left),
+                left=tuple(p for p in old.left if p not in came),
+            )
+            if old.group == change.group
+            else old
+            for old in self.pending
+        ]
+
     def _strike_from_pending(self, dead: tuple[ProcessId, ...]) -> None:
         # p asks to join while a change runs, and dies. Its death is told only once: a view that
         # took it in afterwards would wait for its report for ever.

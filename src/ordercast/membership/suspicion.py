@@ -7,6 +7,7 @@ from ordercast.membership.cluster_headers import (
     Stuck,
     Suspect,
 )
+from ordercast.membership.standing import Blocked
 from ordercast.membership.view_end import ViewEnd
 
 PATIENCE = 3  # timeouts that an attempt may take; a node that is silent is suspected before
@@ -55,6 +56,20 @@ class Suspicion(ViewEnd):
                 return
             self.detector.told(max(p, q, key=self.pids.index))
         self._pursue()
+
+    def count_unanswered(self) -> None:
+        """Whoever should end the view does not know of us, or is too few without a word: then we
+        are cut off, too, and the application must know."""
+        suspected = tuple(p for p in self.pids if p in self.detector.suspected)
+        waits = bool(suspected) and not self.stopped and self.acting() != self.me
+        self.unanswered_for = self.unanswered_for + 1 if waits and not self.retired else 0
+        late = self.unanswered_for > PATIENCE * self.cluster_options.timeout_ticks
+        if late and self.cluster_options.partition == "primary":
+            assert self.node_view is not None
+            self.stopped = True
+            self.stop_groups()
+            self.blocked = Blocked(self.node_view.number, suspected)
+            self.effects.news.append(self.blocked)
 
     def _on_stuck(self, q: ProcessId) -> None:
         if q not in self.pids or self.acting() != self.me or self.ending is not None:

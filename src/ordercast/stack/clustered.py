@@ -268,8 +268,11 @@ class ClusteredStack(Stack, Cluster):
         if view is None:
             assert self.node_view is not None
             era = self.node_view.number * ERAS_PER_VIEW + 1
-            view = View(gid, self.floors.get(gid, self.first_number), (), self.me, era)
+            view = View(gid, max(self.floors.get(gid, 0), self.first_number), (), self.me, era)
             self._handle(view)
+        if gid in self.memberships:
+            wish = Change(gid, joined=joined, guests=guests, left=left)
+            self.memberships[gid].strike_opposites(wish)
         joined = tuple(p for p in joined if p not in view.members)
         guests = tuple(p for p in guests if p not in view.senders)
         left = tuple(p for p in left if p in view.senders)
