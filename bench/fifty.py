@@ -139,7 +139,8 @@ async def _idle(workers: list[WorkerProcess], seconds: float) -> dict[str, Any]:
         else sum(heartbeats) / lasted,
         "idle_frames_of_all_per_second": sum(packets or ()) / lasted,
         "idle_cpu_share_of_one_core": used / lasted,
-        "false_suspicions": _total(_growth(before, after, "suspicions")),
+        "false_suspicions": sum(len(report["suspicions"]) for report in after)
+        + sum(_node_view(old) != _node_view(new) for old, new in zip(before, after, strict=True)),
         "views_changed_while_idle": sum(
             view != report["groups"][GROUP]["view"]
             for view, report in zip(views, before, strict=True)
@@ -155,8 +156,9 @@ def _growth(
     return [new - old for old, new in pairs if old is not None and new is not None] or None
 
 
-def _total(counts: list[int] | None) -> int | None:
-    return None if counts is None else sum(counts)
+def _node_view(report: dict[str, Any]) -> int:
+    """A suspicion is not taken back: another view follows, or the node is still suspected."""
+    return int(report["node_view"]["number"])
 
 
 # -- bits -----------------------------------------------------------------------------------------
