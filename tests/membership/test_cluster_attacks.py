@@ -7,17 +7,21 @@ from collections.abc import Callable
 import msgspec
 
 from machines import Packet
-from membership.test_node_views import GROUP, ClusterBench
+from membership.test_node_views import GROUP, TIMEOUT, ClusterBench
 from ordercast.core.events import Multicast, Receive
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
     InstallView,
+    Nodes,
     Sighted,
     UnstableFrame,
     Welcome,
 )
-from ordercast.membership.standing import Ask, Dissolved, Installed
+from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.standing import Ask, Dissolved, GetIn, GoAway, Installed
+from ordercast.protocols.fifo import Fifo
+from ordercast.stack.clustered import ClusteredStack
 
 
 def carry_only(bench: ClusterBench, passes: Callable[[Packet], bool]) -> None:
@@ -47,6 +51,14 @@ def in_one_group(bench: ClusterBench, durability: int | None = None) -> None:
     bench.tick(2)
 
 
+def let_in(bench: ClusterBench, p: ProcessId) -> None:
+    options = bench.nodes[0].cluster_options
+    node = ClusteredStack(NodeEntry(p, f"n{p}", 1), {"fifo": Fifo}, cluster_options=options)
+    bench.machines[p] = bench.nodes[p] = node
+    bench.news[p], bench.log[p], bench.timers[p] = [], [], {}
+    bench.step(p, GetIn((0,)))  # type: ignore[arg-type]
+
+
 def test_two_views_never_have_one_number_even_if_two_nodes_lead_at_once() -> None:
     bench = ClusterBench(5)
     bench.crash(0)
@@ -67,6 +79,39 @@ def test_two_views_never_have_one_number_even_if_two_nodes_lead_at_once() -> Non
             assert isinstance(news, Installed)
             views.setdefault(news.view.number, set()).add(news.view.pids)
     assert all(len(lists) == 1 for lists in views.values()), views
+
+
+def test_a_newcomer_that_is_not_in_a_view_that_comes_late_has_not_left() -> None:
+    bench = ClusterBench(3)
+    late: list[Packet] = []  # on the way from 0 to 2
+
+    def slow(packet: Packet) -> bool:
+        if (packet.src, packet.dst) == (0, 2):
+            late.append(packet)
+        return (packet.src, packet.dst) != (0, 2) and type(packet.header) is not InstallView
+
+    for p in (3, 4):
+        let_in(bench, p)
+        carry_only(bench, slow)
+    bench.step(0, GoAway())  # type: ignore[arg-type]
+    carry_only(bench, slow)  # all are ready for (1, 2, 3, 4); 1 begins it, and the network parts
+    bench.crash(0)
+    bench.breaks(2, at=(1,))
+    bench.breaks(3, at=(1,))
+    carry_only(bench, among(1, 4))
+    bench.breaks(0, at=(2, 3))
+    bench.breaks(1, at=(2, 3))
+    carry_only(bench, among(2, 3))
+    for packet in late:  # now 2 hears of 3, and only then of 4
+        if isinstance(packet.header, Nodes):
+            bench.step(2, packet.receive)
+    bench.breaks(4, at=(2, 3))
+    for _ in range(4 * TIMEOUT):
+        for p in (2, 3):
+            bench.ring(p, "tick", CLUSTER_GROUP)
+            carry_only(bench, among(2, 3))
+    assert bench.nodes[1].pids == (1, 4) and not bench.nodes[1].stopped
+    assert bench.nodes[2].stopped and bench.nodes[3].stopped
 
 
 def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:

@@ -89,8 +89,10 @@ class Arrivals(Sides):
     def _adopt(self, nodes: Nodes) -> None:
         self.installed = nodes.installed
         self.ballots = list(dict.fromkeys((*self.ballots, *nodes.ballots)))
-        older = {p for ballot in self.ballots for p in ballot.nodes}
-        self.departed |= older.difference(nodes.view.pids)  # no attempt lies between
+        # No attempt lies between these and the view: who is not in it has left in order. Who is
+        # only in a view that was prepared later, from a newer one than this, has not.
+        older = [ballot for ballot in self.ballots if ballot.number < nodes.view.number]
+        self.departed |= {p for ballot in older for p in ballot.nodes}.difference(nodes.view.pids)
         self._put_in_force(nodes.view)
 
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:
