@@ -100,3 +100,34 @@ async def test_the_first_of_a_static_list_that_starts_again_joins_the_others() -
         assert again.stats()["node_view"]["members"] == ["m1#1", "m2#1", "m0#2"]
     for node in nodes:
         await node.aclose()
+
+
+@pytest.mark.parametrize("turns", [0, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96])
+async def test_who_comes_in_while_the_coordinator_dies_is_let_in(
+    ordercast_cluster, turns: int
+) -> None:
+    async with ordercast_cluster(3, order="total", sequencer=False) as cluster:
+        seeds = [node.address for node in cluster.nodes]
+
+        async def come(name: str) -> oc.Node:
+            node = oc.Node(name, seeds=seeds)
+            await node.start()
+            await node.join("main", order="total")
+            await node.join("other", order="causal")
+            return node
+
+        coming = [asyncio.ensure_future(come(name)) for name in ("x", "y")]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await cluster.kill(0)
+        new = await asyncio.gather(*coming)
+        members = set(cluster.names[1:]) | {"x", "y"}
+        while set(cluster.groups[1].members) != members:
+            await asyncio.sleep(0.001)
+        await (await cluster.groups[1].multicast(b"all here")).ordered()
+        for node in (*cluster.nodes[1:], *new):
+            assert await bodies(node, 1) == [b"all here"]
+            assert node.stats()["peer_faults"] == 0
+        others = [node.stats()["groups"]["other"]["members"] for node in new]
+        assert {frozenset(names) for names in others} == {frozenset("xy")}
+        await asyncio.gather(*(node.aclose() for node in new))
