@@ -51,9 +51,10 @@ def in_one_group(bench: ClusterBench, durability: int | None = None) -> None:
     bench.tick(2)
 
 
-def let_in(bench: ClusterBench, p: ProcessId) -> None:
+def let_in(bench: ClusterBench, p: ProcessId, *former: str) -> None:
+    entry = NodeEntry(p, f"n{p}", 1, former=former)
     options = bench.nodes[0].cluster_options
-    node = ClusteredStack(NodeEntry(p, f"n{p}", 1), {"fifo": Fifo}, cluster_options=options)
+    node = ClusteredStack(entry, {"fifo": Fifo}, cluster_options=options)
     bench.machines[p] = bench.nodes[p] = node
     bench.news[p], bench.log[p], bench.timers[p] = [], [], {}
     bench.step(p, GetIn((0,)))  # type: ignore[arg-type]
@@ -112,6 +113,21 @@ def test_a_newcomer_that_is_not_in_a_view_that_comes_late_has_not_left() -> None
             carry_only(bench, among(2, 3))
     assert bench.nodes[1].pids == (1, 4) and not bench.nodes[1].stopped
     assert bench.nodes[2].stopped and bench.nodes[3].stopped
+
+
+def test_who_says_good_bye_tells_for_what_it_has_voted() -> None:
+    bench = ClusterBench(4)
+    for p in (4, 5):  # they come together
+        let_in(bench, p, "n4", "n5")
+    carry_only(bench, among(0, 3, 4, 5))  # with 3 it is a majority: the next view is in force
+    assert len(bench.nodes[0].ballots) == 1 and len(bench.nodes[0].pids) == 6
+    bench.step(3, GoAway())  # type: ignore[arg-type]
+    bench.breaks(0, at=(1, 2))
+    for p in (1, 2):
+        bench.breaks(p, at=(0,))
+    carry_only(bench, lambda packet: among(0, 3, 4, 5)(packet) or among(1, 2, 3)(packet))
+    assert bench.nodes[0].pids == (0, 4, 5) and not bench.nodes[0].stopped
+    assert bench.nodes[1].stopped and bench.nodes[2].stopped
 
 
 def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:

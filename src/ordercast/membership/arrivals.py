@@ -79,7 +79,8 @@ class Arrivals(Sides):
             return
         if now is None or (q == now.coordinator and not self.stopped):
             self._adopt(nodes)
-            self._tell((q,), NodesAck(view.number))
+            if not self.retired and not self.stopped:  # this is a vote, too
+                self._tell((q,), NodesAck(view.number))
             self.repeat_wishes()
         elif self.blocked is not None and nodes.installed == self.installed:
             # Its coordinator is gone, and this came too late to be counted. But it may be in
@@ -96,13 +97,15 @@ class Arrivals(Sides):
         self._put_in_force(nodes.view)
 
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:
-        if self.coordinates and self.node_view is not None and ack.number == self.node_view.number:
+        view = self.node_view
+        if view is not None and view.coordinator == self.me and ack.number == view.number:
             self.acks.add(q)
             self._confirm()
 
     def _confirm(self) -> None:
-        if len(self.ballots) > 1 and all(b.won_by(self.acks) for b in self.ballots[:-1]):
-            self.ballots = self.ballots[-1:]
+        before = [b for b in self.ballots if b != self._ballot()]
+        if before and all(b.won_by(self.acks) for b in before):
+            self._count_from_now_on()
             # At once: if this node dies now, the others must know by which view they vote.
             others = tuple(p for p in self.pids if p != self.me)
             self._tell(others, self._heartbeat())
@@ -117,9 +120,10 @@ class Arrivals(Sides):
         # Those who go on do so without this node's vote: from now on it must not vote on any side.
         self.retired = True
         first = self.acting()
-        self._tell(others if first == self.me else (first,), Depart())  # all: one succeeds it
+        depart = Depart(tuple(self.ballots))
+        self._tell(others if first == self.me else (first,), depart)  # all: one succeeds it
 
-    def _on_depart(self, q: ProcessId) -> None:
+    def _on_depart(self, q: ProcessId, depart: Depart) -> None:
         if q not in self.pids:
             return
         if self.coordinates:
@@ -128,12 +132,13 @@ class Arrivals(Sides):
             self.release_node(q)
         elif self.retired:  # both go: then one after it is the one to tell
             if q not in self.detector.suspected:
-                self._note_departure(q)
+                self._note_departure(q, depart)
                 self._say_goodbye()
         elif self.ending is not None or q == self.acting():
-            self._note_departure(q)
+            self._note_departure(q, depart)
             self._pursue()
 
-    def _note_departure(self, q: ProcessId) -> None:
+    def _note_departure(self, q: ProcessId, depart: Depart) -> None:
         self.departed.add(q)
+        self.ballots = list(dict.fromkeys((*self.ballots, *depart.ballots)))
         self.detector.told(q)

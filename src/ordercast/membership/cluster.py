@@ -162,7 +162,7 @@ class Cluster(Wishes):
         elif isinstance(header, Join):
             self._on_join(header.node)
         elif isinstance(header, Depart):
-            self._on_depart(q)
+            self._on_depart(q, header)
         elif isinstance(header, Nodes):
             self._on_nodes(q, header)
         elif isinstance(header, NodesAck):

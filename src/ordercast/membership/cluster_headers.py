@@ -71,7 +71,9 @@ class Join(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Depart(msgspec.Struct, frozen=True, array_like=True):
-    """I am in no group any more, and go for good."""
+    """I am in no group any more, and go for good. Count me no more; but I may have voted."""
+
+    ballots: tuple[Ballot, ...] = ()  # so whoever goes on without me must win these, too
 
 
 class Nodes(msgspec.Struct, frozen=True, array_like=True):

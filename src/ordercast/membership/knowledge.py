@@ -25,7 +25,7 @@ from ordercast.membership.cluster_headers import (
 from ordercast.membership.detector import detector
 from ordercast.membership.ending import Ending, Frames
 from ordercast.membership.flapping import Flapping
-from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
+from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView, deciding
 from ordercast.membership.standing import (
     Blocked,
     ClusterOptions,
@@ -176,6 +176,11 @@ class Knowledge(PlainState, ABC):
     def _ballot(self) -> Ballot:
         assert self.node_view is not None
         return ballot_of(self.node_view)
+
+    def _count_from_now_on(self) -> None:
+        """The view in force is known to a majority: those before it count no more."""
+        assert self.node_view is not None
+        self.ballots = deciding(self.ballots, self.node_view.number)
 
     # -- what all parts do ------------------------------------------------------------------------
 

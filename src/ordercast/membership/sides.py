@@ -13,6 +13,7 @@ from ordercast.membership.cluster_headers import (
     NOBODY_SOUGHT,
     Heartbeat,
     Join,
+    NodesAck,
     Offer,
     Sighted,
     Welcome,
@@ -72,7 +73,9 @@ class Sides(Suspicion):
             if beat.view > view.number:  # its announcement came while we were stopped
                 self._tell((q,), Join(self.node))
             elif beat.confirmed == view.number:
-                self.ballots = self.ballots[-1:]
+                self._count_from_now_on()
+            elif beat.view == view.number:  # our acknowledgement may have come too early
+                self._tell((q,), NodesAck(view.number))
 
     # -- two sides meet ---------------------------------------------------------------------------
 

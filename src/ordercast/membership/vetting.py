@@ -16,6 +16,7 @@ from ordercast.core.numbers import MAX_COUNT
 from ordercast.errors import PeerError
 from ordercast.membership.cluster_headers import (
     Attempt,
+    Depart,
     EndView,
     GroupReport,
     Join,
@@ -125,6 +126,7 @@ def _prepare(header: PrepareView) -> None:
 
 CHECKS: dict[type, Callable[[Any], None]] = {
     Join: lambda header: _node(header.node),
+    Depart: lambda header: _ballots(header.ballots),
     Nodes: _nodes,
     Want: lambda header: _group(header.group),
     EndView: _end,

@@ -179,7 +179,7 @@ class ViewEnd(Knowledge):
         if self.out_of_it:
             return
         if self.retired:
-            self._tell((q,), Depart())
+            self._tell((q,), Depart(tuple(self.ballots)))
             return
         number = 0 if self.node_view is None else self.node_view.number
         if end.attempt.number <= number or (self.pids and q not in self.pids):
