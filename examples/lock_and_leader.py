@@ -99,7 +99,7 @@ class Crew:
                 raise self._reason or oc.GroupClosed("the node of this worker is closed")
             await self._changed.wait()
 
-    async def _follow(self, stream: AsyncIterator[oc.Message | oc.View]) -> None:
+    async def _follow(self, stream: AsyncIterator[oc.Message | oc.View | oc.Merge]) -> None:
         reads_on = True
         while reads_on:
             try:
@@ -112,7 +112,7 @@ class Crew:
             self.leader, self._queues = None, {}
             self._tell()
 
-    def _take(self, event: oc.Message | oc.View) -> None:
+    def _take(self, event: oc.Message | oc.View | oc.Merge) -> None:
         # The same at every worker: it depends on nothing but the events and their order.
         match event:
             case oc.Message(sender=worker, body=["acquire", str(name), int(number)]):
@@ -177,9 +177,11 @@ async def demo() -> None:
                     print(f"{name} is refused: {fence} is older than {ledger.newest}")
 
         print(f"p1 leads since view {await crews['p1'].lead()}")
-        working = [asyncio.ensure_future(work(name)) for name in crews]
+        working: list[asyncio.Task[None]] = []
+        for name in crews:  # one after the other, so that the queue is this
+            working.append(asyncio.create_task(work(name)))
+            await crews["p2"].until(lambda: len(crews["p2"].queue("report")) == len(working))
         await paused.wait()
-        await crews["p2"].until(lambda: len(crews["p2"].queue("report")) == 3)
         print("the queue:", crews["p2"].queue("report"))
         await cluster.kill(0)
         print("p1 is cut off while it holds the lock")

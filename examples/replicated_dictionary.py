@@ -89,7 +89,7 @@ class ReplicatedDict:
             return outcome
         raise outcome
 
-    async def _follow(self, stream: AsyncIterator[oc.Message | oc.View]) -> None:
+    async def _follow(self, stream: AsyncIterator[oc.Message | oc.View | oc.Merge]) -> None:
         before: oc.OrdercastError | None = None
         reason: oc.OrdercastError | None = None
         while reason is None or (isinstance(reason, oc.NodeOut) and reason is not before):

@@ -104,7 +104,7 @@ class Chat:
                 async for event in self._node:
                     if isinstance(event, oc.View):
                         yield event
-                    elif isinstance(line := self._line(event), Line):
+                    elif isinstance(event, oc.Message) and (line := self._line(event)):
                         yield line
                 return
             except oc.NodeOut as reason:  # the node comes back by itself

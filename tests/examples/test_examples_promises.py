@@ -174,6 +174,7 @@ async def test_a_holder_that_is_cut_off_has_lost_the_lock_and_can_have_it_again(
         async with one.lock("l") as first:
             turn, late_turn = two.lock("l"), one.lock("l")
             waiting = asyncio.ensure_future(turn.__aenter__())
+            await one.until(lambda: one.queue("l") == ["p1", "p2"])
             hopeless = asyncio.ensure_future(late_turn.__aenter__())
             await one.until(lambda: one.queue("l") == ["p1", "p2", "p1"])
             await three.until(lambda: three.queue("l") == ["p1", "p2", "p1"])
