@@ -168,3 +168,55 @@ async def test_two_sides_go_on_and_merge(
             after = reader.events[reader.events.index(merges[-1]) + 1]
             assert isinstance(after, oc.View) and set(after.members) == set(cluster.names)
     check(tmp_path, protocol)
+
+
+class Tally:
+    """What a node has read, as the state of its group."""
+
+    def __init__(self) -> None:
+        self.words: set[bytes] = set()
+        self.merges: list[tuple[tuple[str, ...], ...]] = []
+
+    @property
+    def state(self) -> oc.State:
+        return oc.State(get=self._get, set=self._set, merge=self._merge)
+
+    def _get(self) -> bytes:
+        return b" ".join(sorted(self.words))
+
+    def _set(self, state: bytes) -> None:
+        self.words = set(state.split())
+
+    def _merge(self, sides: tuple[tuple[str, ...], ...], mine: bytes, chosen: bytes) -> bytes:
+        self.merges.append(sides)
+        return b" ".join(sorted({*mine.split(), *chosen.split()}))
+
+    async def read(self, node: oc.Node) -> None:
+        async for event in node:
+            if isinstance(event, oc.Message):
+                self.words.add(event.body)
+
+
+async def test_a_node_that_comes_over_brings_both_states_together(
+    ordercast_cluster, cable: Cable
+) -> None:
+    async with ordercast_cluster(3, sequencer=False, partition="merge", **FAST) as cluster:
+        tallies = [Tally() for _ in cluster.nodes]
+        groups = []
+        tasks = []
+        for node, tally in zip(cluster.nodes, tallies, strict=True):
+            tasks.append(asyncio.ensure_future(tally.read(node)))
+            groups.append(await node.join("g", order="total", state=tally.state))
+        await groups[0].multicast(b"together")
+        await until(lambda: all(b"together" in tally.words for tally in tallies))
+        cable.cut(cluster.nodes[:1], cluster.nodes[1:])
+        await until(lambda: groups[0].members == ("p1",) and groups[2].members == ("p2", "p3"))
+        await groups[0].multicast(b"few")
+        await groups[1].multicast(b"many")
+        await until(lambda: b"few" in tallies[0].words and b"many" in tallies[2].words)
+        cable.mend()
+        await until(lambda: tallies[0].merges)
+        assert tallies[0].merges == [(("p2", "p3"), ("p1",))]
+        assert tallies[0].words == {b"together", b"few", b"many"}
+        assert tallies[1].words == {b"together", b"many"}  # the program sends what is new there
+    await asyncio.gather(*tasks)
