@@ -98,6 +98,11 @@ class Ending(PlainState):
             p in self.reports and len(self.frames[p]) == self.reports[p].frames for p in self.nodes
         )
 
+    def leader_is_new(self) -> bool:
+        """Did another node coordinate before?"""
+        newest = max(self.reports.values(), key=lambda report: report.view.number)
+        return newest.view.coordinator != self.attempt.coordinator
+
     # -- what follows from the reports ------------------------------------------------------------
 
     def resolve(
@@ -195,6 +200,7 @@ class GroupEnd:
         self.frames = ending.frames
         self.era = max(report.era for report in reports.values())
         self.settled = {p: r for p, r in reports.items() if r.era == self.era}  # up to date
+        self.leader_is_new = ending.leader_is_new()
         self.union: Frames = {}
         self.stranded: set[ProcessId] = set()  # delivered what nobody can supply to the others
         self.members: tuple[ProcessId, ...] = ()  # of the last view that all will have had
@@ -263,14 +269,15 @@ class GroupEnd:
     def next_view(
         self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, steps: tuple[int, int]
     ) -> NextGroupView:
-        """A new era for those who live; a new number only if the members differ."""
+        """A new era for those who live; a new number only if the members differ, or if another led
+        before: it may have made a view that nobody else saw."""
         # One that was let in and has not heard of it has no view: it will ask again.
         here = {p for p in self.reports if p in nodes}
         members = tuple(p for p in self.members if p in here)
         guests = tuple(p for p in self.guests if p in here)
         number = self.number
         highest = max(r.number for r in self.reports.values())
-        if members != self.members or highest > number:
+        if members != self.members or highest > number or self.leader_is_new:
             number = next_view_number(max(highest, number), leader, *steps)
         eras = (max(r.era, r.ready) for r in self.reports.values())
         entry = next(iter(self.reports.values())).entry

@@ -127,7 +127,7 @@ class LedMembership(PlainState):
         return tuple(p for p, n in self.expected.items() if len(self.reported[p]) != n)
 
     def strike_opposites(self, change: Change) -> None:
-        """p asks to be let out, and in again before its turn has come: only the last wish counts."""
+        """p asks to be let out, and in again before its turn comes: only the last wish counts."""
         came, left = (*change.joined, *change.guests), change.left
         self.pending = [
             msgspec.structs.replace(

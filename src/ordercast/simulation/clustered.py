@@ -323,7 +323,8 @@ class ClusterSimulation(Simulation):
         p = self.current.get(host)
         if g in self.wishes[host] or host in self.going:
             return
-        if p is not None and self._seat(p, g).in_view:
+        machine: Any = None if p is None else self.machines[p]
+        if p is not None and (self._seat(p, g).in_view or g in machine.unwants):
             self._later(5, partial(self._join_when_out, host, g))
             return
         self.wishes[host].add(g)
