@@ -4,7 +4,7 @@ All copies do the same operations in the same order (a total order), so they are
 later gets the copy of another first (state transfer), then the operations from exactly there on.
 
 It promises: when `set`, `delete` or `compare_and_set` returns, the operation is done here and one
-node more holds it (resilience=1): the crash of any one node loses nothing of it. `get` answers from
+node more, if there is one, holds it (resilience=1): no single crash loses it. `get` answers from
 the copy at hand, at once; after `sync` that has all that was done anywhere before.
 It does not: an operation that raises `NodeOut` may be done or not. If all nodes end, so does the
 data. A node on the smaller side of a partition reads what it had, and writes raise `NotPrimary`.

@@ -234,3 +234,21 @@ async def test_the_smaller_side_reads_what_it_had_and_neither_writes_nor_leads(
         assert copies[2].get("x") == 1
         while crews[2].leader is not None:
             await asyncio.sleep(0.001)
+
+
+async def test_nothing_is_acknowledged_before_another_node_holds_it(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, sequencer=False, codec="json") as cluster:
+        one, two = [await ReplicatedDict.join(node, "d") for node in cluster.nodes]
+        other = cluster.nodes[1]._site.engine
+        receive, packets = other.receive, []
+        other.receive = lambda *packet: packets.append(packet)
+        setting = asyncio.ensure_future(one.set("x", 1))
+        while not packets:
+            await asyncio.sleep(0.001)
+        assert not setting.done() and one.get("x") is None
+        other.receive = receive
+        for packet in packets:
+            receive(*packet)
+        await setting
+        await two.sync()
+        assert two.get("x") == 1
