@@ -14,6 +14,7 @@ from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
     InstallView,
     Nodes,
+    PrepareView,
     Sighted,
     UnstableFrame,
     Welcome,
@@ -58,6 +59,13 @@ def let_in(bench: ClusterBench, p: ProcessId, *former: str) -> None:
     bench.machines[p] = bench.nodes[p] = node
     bench.news[p], bench.log[p], bench.timers[p] = [], [], {}
     bench.step(p, GetIn((0,)))  # type: ignore[arg-type]
+
+
+def suspect(bench: ClusterBench, p: ProcessId, *dead: ProcessId) -> None:
+    """p suspects all of these, and acts upon it once."""
+    for q in dead[1:]:
+        bench.nodes[p].detector.told(q)
+    bench.breaks(dead[0], at=(p,))
 
 
 def test_two_views_never_have_one_number_even_if_two_nodes_lead_at_once() -> None:
@@ -128,6 +136,25 @@ def test_who_says_good_bye_tells_for_what_it_has_voted() -> None:
     carry_only(bench, lambda packet: among(0, 3, 4, 5)(packet) or among(1, 2, 3)(packet))
     assert bench.nodes[0].pids == (0, 4, 5) and not bench.nodes[0].stopped
     assert bench.nodes[1].stopped and bench.nodes[2].stopped
+
+
+def test_what_a_newcomer_without_a_view_has_prepared_is_not_in_force() -> None:
+    bench = ClusterBench(7)
+    let_in(bench, 7)
+    carry_only(bench, lambda packet: (packet.src, packet.dst) != (0, 7))  # it is in; nobody told it
+    suspect(bench, 1, 5, 6, 0)
+    others = among(1, 2, 3, 4, 7, but=PrepareView)
+    carry_only(bench, lambda packet: others(packet) or {packet.src, packet.dst} == {1, 7})
+    assert bench.nodes[7].ready and not any(bench.nodes[p].ready for p in (2, 3, 4))
+    bench.crash(1)
+    suspect(bench, 0, 1, 2, 3, 7)
+    carry_only(bench, among(0, 4, 5, 6))
+    bench.ring(0, "tick", CLUSTER_GROUP)
+    carry_only(bench, among(0, 4, 5, 6))
+    assert bench.nodes[0].pids == (0, 4, 5, 6)
+    suspect(bench, 2, 0, 4, 5, 6, 1)
+    carry_only(bench, among(2, 3, 7))
+    assert bench.nodes[2].stopped and bench.nodes[3].stopped  # three of eight
 
 
 def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:

@@ -15,7 +15,7 @@ from ordercast.membership.cluster_headers import (
     NodesAck,
 )
 from ordercast.membership.knowledge import ballot_of
-from ordercast.membership.nodes import NodeEntry, NodeView
+from ordercast.membership.nodes import NodeEntry, NodeView, deciding
 from ordercast.membership.sides import Sides
 from ordercast.membership.standing import (
     Out,
@@ -140,5 +140,6 @@ class Arrivals(Sides):
 
     def _note_departure(self, q: ProcessId, depart: Depart) -> None:
         self.departed.add(q)
-        self.ballots = list(dict.fromkeys((*self.ballots, *depart.ballots)))
+        own = self.ballots
+        self.ballots = [*own, *(b for b in deciding(depart.ballots, own[0].number) if b not in own)]
         self.detector.told(q)

@@ -150,10 +150,10 @@ class Ending(PlainState):
 
     def _lost_ballot(self) -> Ballot | None:
         ballots = {b for report in self.reports.values() for b in report.ballots}
-        in_force = max(
-            (report.ballots[0].number for report in self.reports.values() if report.ballots),
-            default=0,
-        )
+        # The lowest that counts at a node was in force there. At one that is in no view yet none
+        # was: all it may know is what it has prepared.
+        in_view = [r for r in self.reports.values() if r.ballots and r.view.number]
+        in_force = max((min(b.number for b in r.ballots) for r in in_view), default=0)
         departed = {p for report in self.reports.values() for p in report.departed}
         counted = [b.without(departed) for b in deciding(ballots, in_force)]
         lost = [b for b in counted if not b.won_by(self.nodes)]

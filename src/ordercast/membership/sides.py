@@ -74,7 +74,7 @@ class Sides(Suspicion):
                 self._tell((q,), Join(self.node))
             elif beat.confirmed == view.number:
                 self._count_from_now_on()
-            elif beat.view == view.number:  # our acknowledgement may have come too early
+            elif beat.view == view.number and not self.retired:  # our first may have come too early
                 self._tell((q,), NodesAck(view.number))
 
     # -- two sides meet ---------------------------------------------------------------------------

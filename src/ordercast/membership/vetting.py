@@ -99,6 +99,8 @@ def _groups(groups: tuple[GroupReport | NextGroupView, ...]) -> None:
 def _nodes(header: Nodes) -> None:
     _view(header.view)
     _ballots(header.ballots)
+    counts = any(ballot.number == header.view.number for ballot in header.ballots)
+    _require(counts, "a view that does not count in votes")
     _attempt(header.installed)
 
 
