@@ -2,7 +2,7 @@
 
 Of two nodes the newer one connects, so each pair has one connection. A connection is *bound* once
 both sides know whose it is; only then may packets of groups flow on it. A node may connect before
-the leader's word about it has come: its connection waits, unbound.
+the coordinator's word about it has come: its connection waits, unbound.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Peers:
             self.datagrams.add_peer(pid, conn.hello.session, datagram_address(conn))
 
     def bind_waiting(self, node: NodeEntry) -> None:
-        """The leader's word about a node has come: bind the connection that waits for it."""
+        """The coordinator's word about a node has come: bind the connection that waits for it."""
         for conn in tuple(self._unbound):
             hello = conn.hello
             if hello is not None and str(hello.identity) == node.identity:

@@ -102,7 +102,7 @@ class Stays:
         if entry.protocol not in PROTOCOLS:
             raise UsageError(
                 f"group {name!r} uses protocol {entry.protocol!r}, which is not built into "
-                "this node: it runs another version than the leader"
+                "this node: it runs another version than the coordinator"
             )
         self._entering[name] = found = asked._replace(protocol=entry.protocol)
         check_scope(name, found, self._others(name))
