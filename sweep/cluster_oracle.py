@@ -292,7 +292,11 @@ def _ends(done: ClusterRun) -> dict[ProcessId, float]:
 def wrongly_blocked(done: ClusterRun) -> Iterator[str]:
     """Too few live; but then all of them must know, and wait."""
     simulation = done.simulation
-    standing = {h: how for h, how in simulation.standing().items() if how != "down"}
+    standing = {
+        h: how
+        for h, how in simulation.standing().items()
+        if how != "down" and simulation.current[h] not in simulation.departing
+    }  # one that departs votes no more, and waits for the others
     if "in" in standing.values():
         yield f"some go on, and not all others are with them: {standing}"
     elif "stopped" in standing.values():

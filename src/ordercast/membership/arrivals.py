@@ -41,8 +41,15 @@ class Arrivals(Sides):
             if self.pids and self.pids[0] not in (self.me, node.pid):
                 self._tell((self.pids[0],), Join(node))
             return
+        self._forget_former_lives(node)
         self.joiners.setdefault(node.pid, (node, self.ticks))
         self._admit_joiners()
+
+    def _forget_former_lives(self, node: NodeEntry) -> None:
+        """It crashed while it waited. Let in with the others, its dead would have votes."""
+        for other, _ in tuple(self.joiners.values()):
+            if other.name == node.name and other.incarnation < node.incarnation:
+                del self.joiners[other.pid]
 
     def _admit_joiners(self) -> None:
         assert self.node_view is not None

@@ -122,7 +122,7 @@ class Cluster(Wishes):
             return
         self._send_heartbeats()
         if self.blocked is not None:
-            for p in tuple(self.detector.suspected):
+            for p in self.detector.suspected - self.departed:
                 if self.detector.silent_for(p) == 0:  # it was heard since the last tick
                     self.detector.trust(p)
         self.detector.tick()
