@@ -13,6 +13,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
     InstallView,
+    Join,
     Nodes,
     PrepareView,
     Sighted,
@@ -155,6 +156,20 @@ def test_what_a_newcomer_without_a_view_has_prepared_is_not_in_force() -> None:
     suspect(bench, 2, 0, 4, 5, 6, 1)
     carry_only(bench, among(2, 3, 7))
     assert bench.nodes[2].stopped and bench.nodes[3].stopped  # three of eight
+
+
+def test_a_node_that_crashes_again_and_again_comes_in_once() -> None:
+    bench = ClusterBench(2)
+    for _ in range(2):
+        bench.nodes[0].flapping.excluded("x")  # it has to wait
+    bench.crashed.update((13, 14, 15, 16))
+    for incarnation in (3, 4, 5, 6):  # it asks, crashes, and is started again
+        cast(bench, 0, Join(NodeEntry(10 + incarnation, "x", incarnation)), src=1)
+    wait = bench.nodes[0].flapping.waits("x")
+    bench.tick(wait + 1)
+    assert bench.views() == {(0, 1, 16)}
+    bench.tick(TIMEOUT + 1)  # the last one has crashed, too
+    assert bench.views() == {(0, 1)} and not bench.nodes[0].stopped
 
 
 def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:
