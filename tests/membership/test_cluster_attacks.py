@@ -20,7 +20,8 @@ from ordercast.membership.cluster_headers import (
     UnstableFrame,
     Welcome,
 )
-from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.headers import Go
+from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.membership.standing import Ask, Dissolved, GetIn, GoAway, Installed
 from ordercast.protocols.fifo import Fifo
 from ordercast.stack.clustered import ClusteredStack
@@ -44,13 +45,18 @@ def cast(bench: ClusterBench, p: ProcessId, header: msgspec.Struct, src: Process
     bench.step(p, Receive(src, CLUSTER_GROUP, 0, header, b""))
 
 
-def in_one_group(bench: ClusterBench, durability: int | None = None) -> None:
+def in_one_group(
+    bench: ClusterBench,
+    durability: int | None = None,
+    members: tuple[ProcessId, ...] = (0, 1, 2, 3, 4),
+) -> GroupEntry:
     entry = msgspec.structs.replace(GROUP, durability=durability)
-    for p, node in bench.nodes.items():
-        node.open_group(entry)
+    for p in members:
+        bench.nodes[p].open_group(entry)
         bench.step(p, Ask(entry, "member"))  # type: ignore[arg-type]
     bench.carry()
     bench.tick(2)
+    return entry
 
 
 def let_in(bench: ClusterBench, p: ProcessId, *former: str) -> None:
@@ -187,6 +193,24 @@ def test_what_one_delivered_as_it_began_a_view_survives_it() -> None:
     bench.carry()
     bench.tick(3)
     assert bench.views() == {(1, 2, 4)}
+    assert [bench.texts(p) for p in (1, 2, 4)] == [["m"]] * 3
+
+
+def test_what_one_delivered_as_it_let_another_into_a_group_survives_it() -> None:
+    bench = ClusterBench(6)
+    entry = in_one_group(bench, durability=2, members=(0, 1, 2, 3, 4))
+    bench.step(3, Multicast(GROUP.gid, b"m"))
+    carry_only(bench, among(0, 3))
+    bench.nodes[5].open_group(entry)
+    bench.step(5, Ask(entry, "member"))  # type: ignore[arg-type]
+    carry_only(bench, among(0, 1, 2, 3, 4, 5, but=Go))
+    assert bench.texts(0) == ["m"]  # all were ready to begin the next view of the group
+    bench.crash(0, 3)
+    for p in (1, 2, 4, 5):
+        suspect(bench, p, 0, 3)
+    bench.carry()
+    bench.tick(3)
+    assert bench.views() == {(1, 2, 4, 5)}
     assert [bench.texts(p) for p in (1, 2, 4)] == [["m"]] * 3
 
 

@@ -88,6 +88,10 @@ class LedMembership(PlainState):
         install = None if self.prepared is None else self.prepared[1]
         return () if install is None else tuple((view.group, view.era) for view in install.views)
 
+    def readied_frames(self) -> Frames:
+        """What is delivered as these eras begin: one that is dead now may have done so."""
+        return self.union if self.prepared is not None else {}
+
     def finish(self, out: Output) -> None:
         """Some other has heard the GO that this process has not."""
         assert self.prepared is not None, "only what is ready can be finished"

@@ -182,6 +182,8 @@ class ClusteredStack(Stack, Cluster):
             )
             if takes_part or protocol.declaration.sequenced:  # whoever numbers has it all
                 frames.update(((g, k.origin, k.n), k) for k in protocol.unstable(g))
+        for membership in self._led():
+            frames.update(membership.readied_frames())
         return tuple(reports), frames
 
     def begin_groups(
