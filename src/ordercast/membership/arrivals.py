@@ -54,6 +54,7 @@ class Arrivals(Sides):
     def _admit_joiners(self) -> None:
         assert self.node_view is not None
         names = {node.name for node, _ in self.joiners.values()}
+        names.update(node.name for node in self.node_view.nodes)  # a late one need not wait
         ready = [
             node
             for node, since in self.joiners.values()

@@ -23,7 +23,7 @@ from ordercast.membership.standing import (
 )
 from ordercast.membership.suspicion import Suspicion
 
-SEEK_EVERY = 4  # ticks between two words to nodes that were lost
+SEEK_EVERY = 2  # ticks between two words to nodes that were lost
 HOST_TICKS = 8  # so long a side that was offered company stays
 
 

@@ -16,7 +16,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId
-from ordercast.errors import PeerError
 from ordercast.membership.nodes import NodeEntry
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import Admitted, Apply, NodeDown, NodeUp, Redirect, Refused, encode
@@ -52,11 +51,10 @@ class Coordination:
                 self._admit(conn, hello, apply)
             else:
                 log.info("refused %s: %s", hello.name, refusal.text)
-                conn.send(encode(refusal))
-                conn.close("refused")
-        elif stack.node_view is None or stack.node_view.coordinator == stack.me:
-            raise PeerError("the nodes of the cluster are changing: ask again")
-        else:
+                _refuse(conn, refusal)
+        elif site.nodeship.coordinates:
+            _refuse(conn, Refused("joining", "the nodes of the cluster are changing: ask again"))
+        else:  # without a view yet: to the one that let this node in
             conn.send(encode(Redirect(site.nodeship.coordinator.address)))
 
     def _admit(self, conn: Connection, hello: Hello, apply: Apply) -> None:
@@ -157,3 +155,8 @@ class Coordination:
     def starts(self) -> int:
         """Nodes that were let in so far, as far as this one knows."""
         return sum(self._site.directory.incarnations.values())
+
+
+def _refuse(conn: Connection, refusal: Refused) -> None:
+    conn.send(encode(refusal))
+    conn.close("refused")

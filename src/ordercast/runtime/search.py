@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SEARCH_S = 1.0  # so often the coordinator looks, and whoever is cut off
 SELDOM = 5  # ... and so many times less often the others: if the coordinator is one that is unknown
-REACH_S = 1.0  # that an address gets to answer
+REACH_S = 0.9  # that an address gets to answer: less than a round, so each round asks again
 
 
 class Search:
