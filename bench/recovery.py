@@ -149,10 +149,10 @@ async def _merges(runs: int) -> list[float]:
     with Network("abcdefghij") as network, tempfile.TemporaryDirectory() as folder:
         how = {"order": "total", "partition": "merge"}
         async with LiveCluster(network, trace=Path(folder), **how) as cluster:
-            for _ in range(runs):
+            for number in range(runs):
                 network.partition(*SIDES)
                 await asyncio.gather(*(cluster.agree(side) for side in SIDES))
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(PAUSE + number / runs)  # not always as far from the next look
                 healed = time.monotonic()
                 network.heal()
                 await cluster.agree(network.members)
