@@ -30,6 +30,7 @@ from ordercast.membership.cluster_headers import (
     Want,
 )
 from ordercast.membership.ending import Frames
+from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
 from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
 from ordercast.membership.standing import COMMANDS, ClusterOptions, Command
@@ -62,6 +63,7 @@ class ClusteredStack(Stack, Cluster):
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
         self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
+        self.overtook: list[Receive] = []  # changes of groups under the node view to come
         self.said: list[Multicast] = []  # by the application, while the view ends
         carried_by = network if cluster_network is None else cluster_network
         self.links_cluster = STRENGTH[carried_by] < STRENGTH["N2"]
@@ -133,7 +135,12 @@ class ClusteredStack(Stack, Cluster):
                 self.receive_cluster(packet)
             except PeerError as fault:
                 self.out.faults.append((packet.src, str(fault)))
-        elif packet.src in self.in_view and not (self.stopped and self._is_of_the_past(packet)):
+        elif packet.src not in self.in_view or (self.stopped and self._is_of_the_past(packet)):
+            return
+        elif self.stopped and type(packet.header) in MEMBERSHIP_HEADERS:
+            if len(self.overtook) < self.options.max_held:  # else it is asked for again
+                self.overtook.append(packet)
+        else:
             super()._receive(packet)
 
     def _is_of_the_past(self, packet: Receive) -> bool:
@@ -225,6 +232,9 @@ class ClusteredStack(Stack, Cluster):
         said, self.said = self.said, []
         for multicast in said:
             self._handle(multicast)
+        overtook, self.overtook = self.overtook, []
+        for packet in overtook:
+            self._receive(packet)
 
     def _close_deserted(self, going_on: set[GroupId]) -> None:
         """Groups that were only led here, and of which nobody is left."""
