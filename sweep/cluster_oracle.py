@@ -61,6 +61,7 @@ class ClusterRun(msgspec.Struct):
     prepared: set[tuple[int, Nodes]]  # node views that somebody was asked to prepare
     begun: set[Attempt]  # attempts to end a view ...
     finished: set[Attempt]  # ... and those that came to an INSTALL
+    asked: dict[tuple[int, ProcessId], Nodes]  # who was to vote for a view, by number and first
 
     @property
     def simulation(self) -> ClusterSimulation:
@@ -96,6 +97,7 @@ def run(config: ClusterConfig) -> ClusterRun:
     """Run it, and note what coordinators ask nodes to prepare."""
     prepared: set[tuple[int, Nodes]] = set()
     begun: set[Attempt] = set()
+    asked: dict[tuple[int, ProcessId], Nodes] = {}
     finished: set[Attempt] = set()
     transform = config.network.transform
 
@@ -105,13 +107,14 @@ def run(config: ClusterConfig) -> ClusterRun:
             prepared.add((header.view.number, header.view.pids))
         elif isinstance(header, EndView):
             begun.add(header.attempt)
+            asked[header.attempt.number, header.attempt.coordinator] = header.nodes
         elif isinstance(header, InstallView):
             finished.add(header.attempt)
         return packet if transform is None else transform(packet)
 
     network = msgspec.structs.replace(config.network, transform=note)
     outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
-    return ClusterRun(outcome, prepared, begun, finished)
+    return ClusterRun(outcome, prepared, begun, finished, asked)
 
 
 def cluster_complaints(done: ClusterRun) -> list[Complaint]:
@@ -170,7 +173,9 @@ def two_sides(done: ClusterRun) -> Iterator[str]:
         left = done.simulation.departing - set(nodes)
         staying = tuple(p for p in before if p not in left)
         excludes = not set(staying) <= set(nodes)
-        if staying and excludes and not enough(nodes, staying):
+        # One that delivered what the others cannot get votes, and is not in the view it voted for.
+        voted = done.asked.get((number, nodes[0]), nodes)
+        if staying and excludes and not enough({*nodes, *voted}, staying):
             yield f"view {number}, {nodes}, is no majority of the one before, {before}"
         if not staying or excludes or enough(had[number, nodes], staying):
             before = nodes

@@ -25,6 +25,7 @@ from ordercast.membership.cluster_headers import (
 from ordercast.membership.nodes import Ballot, NodeEntry, NodeView, deciding
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
+Nodes = tuple[ProcessId, ...]
 Pages = Callable[[str], type[OrderingProtocol]]  # the protocol of that name
 
 
@@ -124,14 +125,15 @@ class Ending(PlainState):
         for end in ends:
             end.settle(pages)
         stranded = frozenset(p for end in ends for p in end.stranded)
-        if stranded:
+        if self.attempt.coordinator in stranded:
             return Without(stranded)
+        # The others have voted, and know of the next view. They are not in it.
+        staying = tuple(p for p in self.nodes if p not in stranded)
         # Another attempt from the same view may have been installed where we cannot see it: what
         # sets the two apart is their number.
         leap = self.attempt.number - newest.view.number
-        return self._next_views(
-            newest.view, [end for end in ends if end.lives], (stride, leap), pages
-        )
+        ends = [end for end in ends if end.lives(staying)]
+        return self._next_views(newest.view, staying, ends, (stride, leap), pages)
 
     def _behind(self, newest: NodeReport) -> Finish | Without | None:
         """Who has not installed what another has: all were ready, or they are not in it."""
@@ -167,25 +169,27 @@ class Ending(PlainState):
         return dict(sorted(found.items()))
 
     def _next_views(
-        self, view: NodeView, ends: list[GroupEnd], steps: tuple[int, int], pages: Pages
+        self,
+        view: NodeView,
+        staying: Nodes,
+        ends: list[GroupEnd],
+        steps: tuple[int, int],
+        pages: Pages,
     ) -> NextViews:
         known: dict[ProcessId, NodeEntry] = {
             node.pid: node for r in self.reports.values() for node in r.view.nodes
         }
-        order = [p for p in view.pids if p in self.nodes]
-        order += [p for p in self.nodes if p not in order]
+        order = [p for p in view.pids if p in staying]
+        order += [p for p in staying if p not in order]
         marks: dict[str, int] = {}  # a domain has one
         for end in ends:
             marks[end.domain(pages)] = max(end.mark, marks.get(end.domain(pages), 0))
         me = self.attempt.coordinator
         return NextViews(
             NodeView(self.attempt.number, tuple(known[p] for p in order if p in known)),
-            {
-                end.gid: end.next_view(self.nodes, marks[end.domain(pages)], me, steps)
-                for end in ends
-            },
-            {end.gid: end.takers() for end in ends},
-            {end.gid: end.told() for end in ends},
+            {end.gid: end.next_view(staying, marks[end.domain(pages)], me, steps) for end in ends},
+            {end.gid: end.takers(staying) for end in ends},
+            {end.gid: end.told(staying) for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
 
@@ -253,18 +257,17 @@ class GroupEnd:
         """The highest that was reported."""
         return max(r.mark for r in self.settled.values())
 
-    @property
-    def lives(self) -> bool:
+    def lives(self, staying: Nodes) -> bool:
         """Is anybody left in it?"""
-        return any(p in (*self.members, *self.guests) for p in self.reports)
+        return any(p in (*self.members, *self.guests) for p in self.reports if p in staying)
 
-    def told(self) -> tuple[ProcessId, ...]:
+    def told(self, staying: Nodes) -> Nodes:
         """Whoever has the group open, or is about to."""
-        return tuple(p for p in self.nodes if p in {*self.reports, *self.members, *self.guests})
+        return tuple(p for p in staying if p in {*self.reports, *self.members, *self.guests})
 
-    def takers(self) -> tuple[ProcessId, ...]:
+    def takers(self, staying: Nodes) -> Nodes:
         """Those who deliver what is left of the era that ends."""
-        return tuple(p for p, r in self.settled.items() if r.delivers)
+        return tuple(p for p, r in self.settled.items() if r.delivers and p in staying)
 
     def next_view(
         self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, steps: tuple[int, int]

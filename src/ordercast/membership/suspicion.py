@@ -48,6 +48,8 @@ class Suspicion(ViewEnd):
         """
         if p == self.me or p not in self.pids or q not in self.pids or self.acting() != self.me:
             return
+        if p in self.detector.suspected:
+            return
         if self.detector.silent_for(p) > HEARD_LATELY:
             self.detector.told(p)
         else:

@@ -240,8 +240,6 @@ class ViewEnd(Knowledge):
         known = [known.attempt for known in (self.preparing, self.prepared) if known is not None]
         if prepare.attempt in known:
             return
-        if self.me not in prepare.view.pids:
-            raise PeerError("it prepares a view without this node, and tells it so")
         for group in prepare.groups:
             self._check_group(group.entry, group.guests)
         self.preparing = prepare
@@ -271,6 +269,9 @@ class ViewEnd(Knowledge):
         prepare, union = self.prepared, self.prepared_union
         assert prepare is not None, "only what is ready begins"
         self.preparing, self.prepared, self.prepared_union = None, None, {}
+        if self.me not in prepare.view.pids:  # it delivered what nobody can supply to the others
+            self._leave_for_good(Out(prepare.view.number, prepare.attempt.coordinator))
+            return
         self.ending, self.stopped, self.stopped_for = None, False, 0
         self.complaints = {}
         self.installed = prepare.attempt
