@@ -1,8 +1,7 @@
 """The headers of every protocol and the messages between nodes, as they were first written.
 
-Each file is written once: `v1` has the first messages between nodes, `v2` the headers of version 2
-and the messages that came with them, `v3` later messages between nodes and headers of later
-protocols. A change that makes one of these tests fail needs a new `header_version` of that protocol
+Each file is written once: `v1` to `v3` have the messages between nodes as they came, `v4` the headers
+of version 3 and the packets of the cluster. A change that makes one of these tests fail needs a new `header_version` of that protocol
 (or a new wire version, for messages between nodes), and a new file beside these.
 """
 
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.membership.cluster_headers import CLUSTER_HEADERS
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import CONTROLS
 from ordercast.stack.stack import headers_of
@@ -26,12 +26,14 @@ RECORDED = {
         *json.loads((FOLDER / "v2" / "control.json").read_text()),
         *json.loads((FOLDER / "v3" / "control.json").read_text()),
     ],
-    **json.loads((FOLDER / "v2" / "headers.json").read_text()),
-    "javagroups": json.loads((FOLDER / "v3" / "javagroups.json").read_text()),
+    "cluster": json.loads((FOLDER / "v4" / "cluster.json").read_text()),
+    **json.loads((FOLDER / "v4" / "headers.json").read_text()),
 }
 
 
 def headers(channel: str) -> tuple[type, ...]:
+    if channel == "cluster":
+        return CLUSTER_HEADERS
     return CONTROLS if channel == "control" else headers_of(PROTOCOLS[channel])
 
 
@@ -51,4 +53,4 @@ def test_every_header_has_the_tag_it_had(channel: str) -> None:
 
 
 def test_every_protocol_is_recorded() -> None:
-    assert set(RECORDED) == {"control", *PROTOCOLS}
+    assert set(RECORDED) == {"control", "cluster", *PROTOCOLS}

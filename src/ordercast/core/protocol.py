@@ -91,7 +91,7 @@ class OrderingProtocol(PlainState, ABC):
     declaration: ClassVar[Declaration]
     headers: ClassVar[tuple[type[msgspec.Struct], ...]]  # all that may stand before its payloads
     handlers: ClassVar[dict[type, Callable[..., None]]]
-    header_version: ClassVar[int] = 2  # raised when a header is added, removed or changed
+    header_version: ClassVar[int] = 3  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
         cls.handlers = dict(getattr(cls, "handlers", {}))
