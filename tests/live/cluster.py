@@ -149,15 +149,17 @@ class LiveCluster:
 
     def freeze(self, name: str) -> float:
         """SIGSTOP: its connections stay, it says nothing. The moment of it."""
+        moment = time.monotonic()
         os.kill(self.workers[name].pid, signal.SIGSTOP)
         self._frozen.add(name)
-        return time.monotonic()
+        return moment
 
     def thaw(self, name: str) -> float:
-        """SIGCONT; the moment of it."""
+        """SIGCONT; the moment before it: what it does then may be done when we go on."""
+        moment = time.monotonic()
         os.kill(self.workers[name].pid, signal.SIGCONT)
         self._frozen.discard(name)
-        return time.monotonic()
+        return moment
 
     # -- what they do -----------------------------------------------------------------------------
 
