@@ -34,7 +34,7 @@ def texts(out: Output) -> list[bytes]:
 
 
 def test_a_negative_resilience_is_refused_with_the_reason() -> None:
-    with pytest.raises(ValueError, match="resilience=-1 must not be negative.*number of crashes"):
+    with pytest.raises(ValueError, match=r"resilience=-1 must not be negative.*number of crashes"):
         Options(resilience=-1)
 
 

@@ -356,7 +356,7 @@ def test_a_limit_that_is_no_number_is_refused(value: object) -> None:
 
 
 def test_a_negative_resilience_is_refused_with_the_reason() -> None:
-    with pytest.raises(ValueError, match="resilience=-1 must not be negative.*number of crashes"):
+    with pytest.raises(ValueError, match=r"resilience=-1 must not be negative.*number of crashes"):
         oc.Node("alice", bootstrap=True, resilience=-1)
 
 
