@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import ordercast as oc
+from ordercast.membership.nodes import NodeEntry
 from ordercast.protocols.registry import PROTOCOLS
 from patients import free_port
 
@@ -63,6 +64,21 @@ async def test_one_that_only_coordinates_is_replaced_without_a_view_of_the_group
         receipt = await cluster.groups[2].multicast(b"on we go")
         await receipt.ordered()
         assert [await bodies(node, 1) for node in cluster.nodes] == [[b"on we go"]] * 3
+
+
+async def test_one_that_was_let_in_by_a_coordinator_that_died_asks_again_and_comes_in(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        address = f"127.0.0.1:{free_port()}"
+        for node in (cluster.leader, *cluster.nodes):  # the last word of the dead; to "late", none
+            node._site.coordination.expect(NodeEntry(99, "late", 1, address))
+        with pytest.raises(oc.UsageError, match="in the cluster"):
+            await oc.Node("late", seeds=[cluster.nodes[1].address]).start()
+        async with oc.Node("late", bind=address, seeds=[cluster.nodes[1].address]) as late:
+            group = await late.join("main", order="total")
+            assert group.members == ("p1", "p2", "late")
+            assert all(99 not in node._site.directory.live for node in cluster.nodes)
 
 
 async def test_a_node_joins_after_a_succession(ordercast_cluster) -> None:

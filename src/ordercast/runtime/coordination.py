@@ -59,6 +59,7 @@ class Coordination:
 
     def _admit(self, conn: Connection, hello: Hello, apply: Apply) -> None:
         site, directory = self._site, self._site.directory
+        self._give_up_namesakes(hello.name)
         incarnation = max(directory.incarnations.get(hello.name, 0), apply.after) + 1
         node = NodeEntry(
             self._next_pid(), hello.name, incarnation, hello.advertise, former=apply.former
@@ -89,7 +90,7 @@ class Coordination:
             listed = ", ".join(sorted(self._only))
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
         namesake = site.directory.named(hello.name)
-        if namesake is not None:
+        if namesake is not None and not self._is_another_try(namesake, hello):
             return Refused(
                 "name",
                 f"a node named {hello.name!r} is in the cluster, at {namesake.address}; "
@@ -115,6 +116,7 @@ class Coordination:
     def expect(self, node: NodeEntry) -> None:
         """It will connect, and join."""
         site = self._site
+        self._give_up_namesakes(node.name, but=node)
         before = site.directory.live.get(node.pid)
         if before is not None and before != node:  # let in by one who died before all knew
             site.peers.part(node.pid, "its number was given to another")
@@ -124,6 +126,15 @@ class Coordination:
         self._forget(node.pid)
         patience = 2 * site.options.join_timeout
         self._expected[node.pid] = loop.call_later(patience, self.give_up, node.pid)
+
+    def _is_another_try(self, namesake: NodeEntry, hello: Hello) -> bool:
+        """It was let in by one who died before it could say so: it is expected, and asks again."""
+        return namesake.pid in self._expected and namesake.address == hello.advertise
+
+    def _give_up_namesakes(self, name: str, but: NodeEntry | None = None) -> None:
+        for node in tuple(self._site.directory.live.values()):
+            if node.name == name and node != but:
+                self.give_up(node.pid)
 
     def is_in(self, pid: ProcessId) -> None:
         """The node view has it now."""
