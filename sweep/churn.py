@@ -60,7 +60,14 @@ def churn(
         network=rng.choice(NETWORKS),
         faults=(*faults, Calm(at_ms=last)),  # and whatever was cut is whole again
         seed=seed,
-        options=Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2),
+        options=Options(
+            retry_ms=20,
+            gap_ms=20,
+            status_ms=10,
+            silence_ms=5,
+            ack_delay_ms=2,
+            resilience=_resilience(protocol, hosts),
+        ),  # fmt: skip
         cluster=ClusterOptions(
             heartbeat_ms=20,
             suspect_ms=rng.choice((160, 200)),
@@ -69,6 +76,12 @@ def churn(
         ),
         until_ms=last + SETTLE_MS,
     )
+
+
+def _resilience(protocol: type[OrderingProtocol], hosts: int) -> int | None:
+    """Here many are lost at once. An order across groups has no gap then only if all that a
+    message may depend on is held by all."""
+    return hosts if protocol.declaration.scope == "domain" else None
 
 
 def _groups(rng: Random, hosts: int) -> tuple[GroupConfig, ...]:
