@@ -66,6 +66,20 @@ async def test_one_that_only_coordinates_is_replaced_without_a_view_of_the_group
         assert [await bodies(node, 1) for node in cluster.nodes] == [[b"on we go"]] * 3
 
 
+async def test_one_that_was_let_in_and_died_with_its_coordinator_keeps_nobody_out(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3, order="total", join_timeout=4.0) as cluster:
+        address = f"127.0.0.1:{free_port()}"  # nobody listens there
+        for node in (cluster.leader, *cluster.nodes):
+            node._site.coordination.expect(NodeEntry(99, "dead", 1, address))
+        await cluster.kill_leader()
+        for node in cluster.nodes:
+            await until_coordinator(node, "p1#1")
+        async with oc.Node("late", seeds=[cluster.nodes[1].address], join_timeout=4.0) as late:
+            assert "late#1" in late.stats()["node_view"]["members"]
+
+
 async def test_one_that_was_let_in_by_a_coordinator_that_died_asks_again_and_comes_in(
     ordercast_cluster,
 ) -> None:

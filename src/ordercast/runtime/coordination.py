@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.coordination")
 
+GRACE_S = 1.0  # for those whom a coordinator that is gone had let in
+
 SIDES = 1024  # where sides of a partition may each let nodes in, numbers tell who let them in
 
 
@@ -146,6 +148,18 @@ class Coordination:
             self._forget(pid)
             self._site.directory.remove(pid)
             self._site.peers.part(pid, "it did not come in")
+
+    def take_over(self) -> None:
+        """Who let them in is gone. One that has not connected here soon died with it: others on
+        their way in would try to reach it in vain."""
+        expected = tuple(self._expected)
+        asyncio.get_running_loop().call_later(GRACE_S, self._give_up_unseen, expected)
+
+    def _give_up_unseen(self, expected: tuple[ProcessId, ...]) -> None:
+        for pid in expected:
+            if pid in self._expected and pid not in self._site.peers.bound:
+                self.give_up(pid)
+                self.tell_expected(pid, "it did not come in")
 
     def tell_expected(self, gone: ProcessId, reason: str) -> None:
         """Those who are on their way in need not connect to this one."""

@@ -301,6 +301,8 @@ class Nodeship:
         if succession and not self.succession.done():
             done, self.succession = self.succession, asyncio.get_running_loop().create_future()
             done.set_result(None)
+        if succession and self.coordinates:
+            self._site.coordination.take_over()
 
     # -- for the status ---------------------------------------------------------------------------
 
