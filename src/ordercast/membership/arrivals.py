@@ -128,8 +128,9 @@ class Arrivals(Sides):
         # Those who go on do so without this node's vote: from now on it must not vote on any side.
         self.retired = True
         first = self.acting()
-        depart = Depart(tuple(self.ballots))
-        self._tell(others if first == self.me else (first,), depart)  # all: one succeeds it
+        if first != self.me:  # whoever coordinates: this node may suspect it wrongly
+            others = tuple(dict.fromkeys((first, self.pids[0])))
+        self._tell(others, Depart(tuple(self.ballots)))  # all of them: one succeeds it
 
     def _on_depart(self, q: ProcessId, depart: Depart) -> None:
         if q not in self.pids:
