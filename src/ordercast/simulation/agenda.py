@@ -57,6 +57,12 @@ class Agenda:
         self.alarms: Lane[Alarm] = Lane(self.ticks)
         self.packets: Lane[Arrival] = Lane(self.ticks)
 
+    def clear(self) -> None:
+        """Nothing more happens."""
+        self.ticks.clear()
+        for lane in (self.acts, self.alarms, self.packets):
+            lane.clear()
+
     def next_tick(self) -> int | None:
         """Take the next tick at which something is due; None when nothing is."""
         if not self.ticks:

@@ -46,6 +46,7 @@ Host = int
 
 MAX_STARTS = 12  # of nodes on one host in one run
 REBOOT_MS = 30  # from the word that a node is out until its next incarnation asks to be let in
+LOOK_MS = 50  # so often it is looked whether the run is over
 SEEK_MS = 100  # so often a newcomer looks again for whom it can ask
 
 
@@ -372,6 +373,25 @@ class ClusterSimulation(Simulation):
         )
         self.medium.partition(expanded, len(self.machines))
 
+    def look(self) -> None:
+        """Heartbeats never end. When all is in place, and quiet for a while, the run is over."""
+        if self.at_rest():
+            self.agenda.clear()
+        else:
+            self._later(LOOK_MS, self.look)
+
+    def at_rest(self) -> bool:
+        """All nodes are in one view and in the groups they want, and nobody says anything."""
+        if self.now - self.news <= self.config.rest_ms * TICKS_PER_MS:
+            return False
+        here = {p for p in self.current.values() if p is not None}
+        if here & self.departing or set(self.standing().values()) - {"in", "down"}:
+            return False
+        machines: list[Any] = [self.machines[p] for p in here]
+        if any(machine.in_view != here for machine in machines):
+            return False
+        return all(self._seat(p, g).in_view for p in here for g in self.wishes[self.host_of(p)])
+
     # -- the end ----------------------------------------------------------------------------------
 
     def standing(self) -> dict[Host, str]:
@@ -457,6 +477,8 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
     for fault in config.faults:
         tick = max(1, round(fault.at_ms * TICKS_PER_MS))
         agenda.acts[tick].append(partial(simulation.suffer, fault))
+    last = max((fault.at_ms for fault in config.faults), default=0.0)
+    agenda.acts[round((last + config.rest_ms) * TICKS_PER_MS)].append(simulation.look)
     end = round(config.until_ms * TICKS_PER_MS)
     try:
         with no_collection():
