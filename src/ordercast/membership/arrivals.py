@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import (
+    Attempt,
     Depart,
     Join,
     Nodes,
@@ -90,10 +91,19 @@ class Arrivals(Sides):
             if not self.retired and not self.stopped:  # this is a vote, too
                 self._tell((q,), NodesAck(view.number))
             self.repeat_wishes()
-        elif self.blocked is not None and nodes.installed == self.installed:
+        elif self.blocked is not None and self._has_begun(nodes.installed):
             # Its coordinator is gone, and this came too late to be counted. But it may be in
             # force, and with those who are in it there may be enough.
-            self._adopt(nodes)
+            assert self.node_view is not None
+            if view.number > self.node_view.number:
+                self._adopt(nodes)
+
+    def _has_begun(self, attempt: Attempt | None) -> bool:
+        """Is this the attempt that made our view, or one that is ready here? Somebody has begun it
+        then, and we finish it."""
+        if self.prepared is not None and self.prepared.attempt == attempt:
+            self._install()
+        return self.installed == attempt and not self.out_of_it
 
     def _adopt(self, nodes: Nodes) -> None:
         self.installed = nodes.installed
