@@ -153,7 +153,9 @@ class Arrivals(Sides):
             if q not in self.detector.suspected:
                 self._note_departure(q, depart)
                 self._say_goodbye()
-        elif self.ending is not None or q == self.acting():
+        elif self.ending is not None or self.stopped or q == self.acting():
+            if q not in self.departed:
+                self.refused = ()  # without it there may be enough
             self._note_departure(q, depart)
             self._pursue()
 

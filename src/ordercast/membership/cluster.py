@@ -121,7 +121,8 @@ class Cluster(Wishes):
             self._ask_to_join()
             return
         self._send_heartbeats()
-        if self.blocked is not None:
+        late = PATIENCE * self.cluster_options.timeout_ticks
+        if self.blocked is not None or self.stopped_for > late:
             for p in self.detector.suspected - self.departed:
                 if self.detector.silent_for(p) == 0:  # it was heard since the last tick
                     self.detector.trust(p)

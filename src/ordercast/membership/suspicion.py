@@ -48,7 +48,7 @@ class Suspicion(ViewEnd):
         """
         if p == self.me or p not in self.pids or q not in self.pids or self.acting() != self.me:
             return
-        if p in self.detector.suspected:
+        if p in self.detector.suspected or self.blocked is not None:  # each one counts now
             return
         if self.detector.silent_for(p) > HEARD_LATELY:
             self.detector.told(p)
