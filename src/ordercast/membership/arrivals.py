@@ -135,6 +135,8 @@ class Arrivals(Sides):
         if not others:  # or all of them have said good-bye, too
             self._leave_for_good(Out(self.node_view.number, self.me))
             return
+        if not self.retired and not self.owes_nothing():
+            return  # it would take along what some have not got; asked again with the next tick
         # Those who go on do so without this node's vote: from now on it must not vote on any side.
         self.retired = True
         first = self.acting()

@@ -129,6 +129,10 @@ class Knowledge(PlainState, ABC):
         """Is this node out of the group?"""
 
     @abstractmethod
+    def owes_nothing(self) -> bool:
+        """Do all others have what this node has numbered for them?"""
+
+    @abstractmethod
     def release_node(self, pid: ProcessId) -> None:
         """At the coordinator: it left in order; no change of a group waits for it."""
 

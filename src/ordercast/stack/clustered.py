@@ -251,6 +251,14 @@ class ClusteredStack(Stack, Cluster):
         for protocol in self.protocols.values():
             protocol.admitted_by = view.coordinator
 
+    def owes_nothing(self) -> bool:
+        for g, protocol in self.protocols.items():
+            view = self.view(g)
+            leads = view is not None and view.leader == self.me and view.members
+            if leads and protocol.declaration.sequenced and protocol.unstable(g):
+                return False
+        return True
+
     def release_node(self, pid: ProcessId) -> None:
         for g in tuple(self.protocols):
             view = self.view(g)
