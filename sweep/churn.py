@@ -67,7 +67,7 @@ def churn(
             silence_ms=5,
             ack_delay_ms=2,
             resilience=_resilience(protocol, hosts),
-        ),  # fmt: skip
+        ),
         cluster=ClusterOptions(
             heartbeat_ms=20,
             suspect_ms=rng.choice((160, 200)),
