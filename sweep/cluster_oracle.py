@@ -45,14 +45,6 @@ SETTLED_MS = 150.0  # so long nothing happened: by then all know that all have t
 Nodes = tuple[ProcessId, ...]
 Complaint = tuple[str, str]  # (guarantee, sentence)
 
-IN_EVERY_CLUSTER = (
-    "one view per number",
-    "numbers rise",
-    "one primary side",
-    "nobody is driven out",
-    "nothing is blocked",
-)
-
 
 class ClusterRun(msgspec.Struct):
     """A run that is over, with all that its judge needs."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import EndView, NodeReport, PrepareView, ViewReady
 from ordercast.membership.ending import Ending, Finish, Frames, NextViews, Without
 from ordercast.membership.nodes import NodeView
+from ordercast.membership.view_end import LEAP
 from ordercast.stack.clustered import ClusteredStack
 
 
@@ -19,7 +18,7 @@ class JudgesByTheInstalledView(ClusteredStack):
     def _say_ready(self) -> None:
         before = list(self.ballots)
         super()._say_ready()
-        if self.ready:
+        if self.prepared is not None:
             self.ballots = before
 
 
@@ -60,8 +59,9 @@ class CountsJoinersAtOnce(ClusteredStack):
 class ForgetsWhatItPromised(ClusteredStack):
     """Numbers its attempts after its own view, not after the attempts that it has followed."""
 
-    def _numbers_seen(self) -> Iterable[int]:
-        yield 0 if self.node_view is None else self.node_view.number
+    def _next_number(self) -> int:
+        assert self.node_view is not None
+        return self.node_view.number + (1 if self.pids[0] == self.me else LEAP)
 
 
 class BelievesSuspicionsAtOnce(ClusteredStack):

@@ -152,7 +152,7 @@ def test_what_a_newcomer_without_a_view_has_prepared_is_not_in_force() -> None:
     suspect(bench, 1, 5, 6, 0)
     others = among(1, 2, 3, 4, 7, but=PrepareView)
     carry_only(bench, lambda packet: others(packet) or {packet.src, packet.dst} == {1, 7})
-    assert bench.nodes[7].ready and not any(bench.nodes[p].ready for p in (2, 3, 4))
+    assert bench.nodes[7].prepared and not any(bench.nodes[p].prepared for p in (2, 3, 4))
     bench.crash(1)
     suspect(bench, 0, 1, 2, 3, 7)
     carry_only(bench, among(0, 4, 5, 6))

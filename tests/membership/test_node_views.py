@@ -11,9 +11,11 @@ from machines import Bench, Packet
 from ordercast.core.events import Event, Multicast, Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
+from ordercast.machinery.sequencer_headers import Accept
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
     Attempt,
+    Depart,
     EndView,
     InstallView,
     Nodes,
@@ -21,7 +23,8 @@ from ordercast.membership.cluster_headers import (
     PrepareView,
     Stuck,
 )
-from ordercast.membership.nodes import GroupEntry, NodeEntry
+from ordercast.membership.knowledge import ballot_of
+from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
 from ordercast.membership.standing import (
     Ask,
     Blocked,
@@ -34,13 +37,18 @@ from ordercast.membership.standing import (
     Installed,
     Out,
     Policy,
+    Quit,
     Resumed,
 )
+from ordercast.membership.view_end import LEAP
 from ordercast.protocols.fifo import Fifo
+from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.stack.clustered import ClusteredStack
 
 TIMEOUT = 5  # ticks
 GROUP = GroupEntry(1, "g", "fifo", "fifo", 0)
+NUMBERED = GroupEntry(1, "g", "total", "sequencer_pb", 0)
+PAGES = {"fifo": Fifo, "sequencer_pb": SequencerPB}
 
 
 class ClusterBench(Bench):
@@ -50,7 +58,7 @@ class ClusterBench(Bench):
         options = ClusterOptions(heartbeat_ms=20, suspect_ms=20 * TIMEOUT, partition=partition)
         nodes = {
             p: ClusteredStack(
-                NodeEntry(p, f"n{p}", 1), {"fifo": Fifo}, cluster_options=options, network="N2"
+                NodeEntry(p, f"n{p}", 1), PAGES, cluster_options=options, network="N2"
             )
             for p in range(size)
         }
@@ -85,6 +93,15 @@ class ClusterBench(Bench):
         """These see their connection to that node break."""
         for p in at:
             self.step(p, Broken(dead))  # type: ignore[arg-type]
+
+    def settle_numbers(self) -> None:
+        """The timers of groups fire, and what follows from it arrives, a few times."""
+        for _ in range(5):
+            for p in tuple(self.timers):
+                for group, name in tuple(self.timers[p]):
+                    if group != CLUSTER_GROUP and (group, name) in self.timers[p]:
+                        self.ring(p, name, group)
+            self.carry()
 
     def views(self) -> set[tuple[ProcessId, ...]]:
         """The node views in force, at those who live and are not out."""
@@ -163,6 +180,69 @@ def test_of_two_nodes_the_second_goes_on_if_the_first_has_left_in_order() -> Non
     bench.tick(TIMEOUT)
     assert bench.views() == {(1,)}
     assert not bench.told(1, Blocked)
+
+
+def test_one_that_is_cut_off_goes_on_when_the_one_it_misses_says_good_bye() -> None:
+    bench = ClusterBench(2)
+    bench.tick(2 * TIMEOUT, cut=lambda packet: packet.src == 0)  # 1 does not hear 0
+    assert bench.told(1, Blocked)
+    bench.step(0, GoAway())  # type: ignore[arg-type]
+    (good_bye,) = bench.find(0, 1, Depart)
+    bench.arrive(good_bye)  # nothing else is heard of 0 meanwhile
+    assert bench.nodes[1].pids == (1,)
+    assert bench.told(1, Resumed)
+
+
+def test_a_good_bye_reaches_the_coordinator_also_from_one_that_suspects_it() -> None:
+    bench = ClusterBench(3)
+    bench.breaks(0, at=(2,))
+    bench.flight.clear()  # nobody else has lost it, and what 2 says of it is lost
+    bench.step(2, GoAway())  # type: ignore[arg-type]
+    bench.tick(2)
+    assert bench.nodes[0].pids == bench.nodes[1].pids == (0, 1)
+    assert bench.told(2, Out)
+
+
+def test_a_coordinator_does_not_leave_before_all_have_what_it_numbered() -> None:
+    bench = ClusterBench(2)
+    for p, node in bench.nodes.items():
+        node.open_group(NUMBERED)
+        bench.step(p, Ask(NUMBERED, "member"))  # type: ignore[arg-type]
+        bench.carry()
+    bench.step(0, Multicast(1, b"m"))
+    bench.lose(0, 1, Accept)
+    bench.step(0, Quit(1))  # type: ignore[arg-type]
+    bench.step(0, GoAway())  # type: ignore[arg-type]
+    assert not bench.find(0, 1, Depart)
+    bench.settle_numbers()
+    bench.tick(2)
+    assert (0, b"m") in bench.log[1]
+    assert bench.nodes[1].pids == (1,)
+
+
+def test_a_side_that_tries_in_vain_for_long_does_not_use_up_the_numbers() -> None:
+    bench = ClusterBench(5)
+    bench.tick(200 * TIMEOUT, cut=between(3, 4))
+    followed = bench.nodes[3].followed
+    assert bench.told(3, Blocked) and followed is not None
+    assert followed.number < 5 + LEAP + 200  # one step with each try, not a leap
+
+
+def test_who_hears_of_a_view_above_one_that_is_ready_here_finishes_that_one_first() -> None:
+    bench = ClusterBench(4)
+    bench.crash(0)
+    bench.breaks(0, at=(1,))  # 1 ends the view; 2 and 3 are ready
+    while not bench.find(src=1, header=InstallView):
+        bench.arrive(bench.flight[0])
+    bench.lose(1, None, InstallView)  # it has begun at 1 alone
+    ready = bench.nodes[2].prepared
+    assert ready is not None and bench.nodes[1].pids == (1, 2, 3)
+    bench.nodes[2].blocked = Blocked(4, (0, 1))
+    view = NodeView(ready.view.number + 1, (*ready.view.nodes, NodeEntry(9, "n9", 1)))
+    ballots = (ballot_of(ready.view), ballot_of(view))
+    bench.step(2, _packet(9, Nodes(view, ballots, ready.attempt)))
+    assert bench.nodes[2].installed == ready.attempt
+    assert bench.nodes[2].pids == (1, 2, 3, 9)
 
 
 @pytest.mark.parametrize("leavers", [(0, 1, 2), (2, 1, 0), (0, 1), (1, 0)])

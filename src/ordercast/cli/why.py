@@ -22,7 +22,6 @@ HOW_TO_RECORD = (
     "Record it with Node(..., trace=DIR, trace_level='protocol'), or in the simulator with "
     "ordercast simulate --trace protocol"
 )
-ENDS = {"end": "the run ended", "crash": "it crashed"}
 MANY = 10_000  # names that are compared one by one to find the nearest
 
 

@@ -1,10 +1,10 @@
 """The nodes of a cluster: who lives, who is in, and who coordinates.
 
-Source      the group membership that 003 assumes below TOTAL; the flush is PROTOCOLS 11.1; the
-            vote is dynamic voting (Jajodia and Mutchler 1990) with every view that was prepared.
-Guarantees  all nodes that install a view of one number install the same list; the numbers only
-            rise. Survivors of a view deliver the same messages in all their groups before the next
-            one begins. With `primary` no two sides go on at once.
+Source      the group membership and the flush that 003 assumes below TOTAL; the vote is dynamic
+            voting (Jajodia and Mutchler 1990) with every view that was prepared.
+Guarantees  the numbers of node views only rise. Survivors of a view deliver the same messages in
+            all their groups before the next one begins. With `primary` no two sides go on at once,
+            and all nodes that install a view of one number install the same list.
 Needs       reliable FIFO links between nodes that can reach each other; heartbeats may be lost.
 Costs       n - 1 heartbeats per node and tick. An exclusion: five packets per node, plus the
             unstable frames of all groups twice. A join or a leave of a node: two per node.
@@ -26,6 +26,11 @@ coordinator announces the next view and counts who has it, because it counts in 
 
 A group changes alone when somebody joins or leaves it: the coordinator leads that change
 (`change_group`). Who wants to be in a group asks the coordinator again and again until it is.
+
+Limits      A node remembers only the last view for which it said READY. If that replaced one that
+            somebody else has installed, and all who installed the later one die, the rest stay
+            blocked, though they might be enough: nobody goes on wrongly.
+            `vetting.MAX_VIEW` bounds the numbers of node views.
 """
 
 from __future__ import annotations

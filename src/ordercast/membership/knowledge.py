@@ -153,11 +153,6 @@ class Knowledge(PlainState, ABC):
         return first and not self.stopped and not self.retired
 
     @property
-    def ready(self) -> bool:
-        """Has this node said READY for a view that has not begun here?"""
-        return self.prepared is not None
-
-    @property
     def stride(self) -> int:
         """Of the numbers of group views."""
         return MERGE_STRIDE if self.cluster_options.partition == "merge" else 1

@@ -29,7 +29,7 @@ from ordercast.membership.cluster_headers import (
 )
 from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
 
-MAX_VIEW = 1 << 32  # eras, and attempts in groups, are multiples of the numbers of node views
+MAX_VIEW = 1 << 21  # eras are multiples of the numbers of node views, and have 32 bits on the wire
 
 
 def vet(header: msgspec.Struct) -> None:

@@ -1,17 +1,11 @@
 """The end of a node view: one flush over all groups, led by whoever is first.
 
-end of the view            attempt := a number above all seen;  END(attempt, nodes) to the nodes
-END at p                   stop all groups;  send what is unstable in them, and REPORT
-all have reported          not enough for a majority: NO PRIMARY to all
-                           else send the union, and PREPARE(attempt, views)
-PREPARE at p               when the union is here: READY
-all are ready              INSTALL to all
-INSTALL at p               deliver the union;  begin the node view and all views of groups
+The rules stand at the head of `ordercast.membership.cluster`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
@@ -57,8 +51,7 @@ class ViewEnd(Knowledge):
         view = None if finish is None else finish.view
         self._finish(eras, view)
         nodes = tuple(p for p in nodes if p in self.pids)
-        highest = max(self._numbers_seen()) + (1 if self.pids[0] == self.me else LEAP)
-        attempt = Attempt(highest, self.pids.index(self.me), self.me)
+        attempt = Attempt(self._next_number(), self.pids.index(self.me), self.me)
         self.ending = Ending(attempt, nodes, into=into)
         end = EndView(attempt, nodes, eras, view)
         others = tuple(p for p in nodes if p != self.me)
@@ -74,10 +67,13 @@ class ViewEnd(Knowledge):
             self.finish_groups(eras)
             self.prepared, self.prepared_union = None, {}  # it was made for the eras before
 
-    def _numbers_seen(self) -> Iterable[int]:
-        yield 0 if self.node_view is None else self.node_view.number
-        yield 0 if self.followed is None else self.followed.number
-        yield from (ballot.number for ballot in self.ballots)
+    def _next_number(self) -> int:
+        """Above all that were seen here; and, if another coordinated, above what it made unseen."""
+        assert self.node_view is not None
+        now = self.node_view.number
+        leap = 1 if self.pids[0] == self.me else LEAP
+        followed = 0 if self.followed is None else self.followed.number
+        return max(now + leap, followed + 1, *(ballot.number + 1 for ballot in self.ballots))
 
     def _on_report(self, p: ProcessId, report: NodeReport) -> None:
         if self.ending is not None and report.attempt == self.ending.attempt:
@@ -174,9 +170,7 @@ class ViewEnd(Knowledge):
     # -- a node -----------------------------------------------------------------------------------
 
     def _on_end(self, q: ProcessId, end: EndView) -> None:
-        if self.me not in end.nodes or q != end.attempt.coordinator:
-            return
-        if self.out_of_it:
+        if self.out_of_it or self.me not in end.nodes or q != end.attempt.coordinator:
             return
         if self.retired:
             self._tell((q,), Depart(tuple(self.ballots)))

@@ -23,6 +23,7 @@ from ordercast.membership.standing import (
     Ask,
     Broken,
     ClusterOptions,
+    Command,
     Dissolved,
     Found,
     GetIn,
@@ -176,9 +177,13 @@ class ClusterSimulation(Simulation):
         self.machines[pid] = self.alive[pid] = machine  # type: ignore[index]
         self.current[host] = pid
         if pid == 0:
-            self.hand(pid, (Found(),))  # type: ignore[arg-type]
+            self.tell(pid, Found())
         else:
             self._seek(pid)
+
+    def tell(self, p: ProcessId, command: Command) -> None:
+        """Hand a command to the machine at p."""
+        self.hand(p, (command,))  # type: ignore[arg-type]  # a stack of a cluster takes them, too
 
     def _seek(self, pid: ProcessId) -> None:
         machine: Any = self.machines[pid]
@@ -186,7 +191,7 @@ class ClusterSimulation(Simulation):
             return
         contacts = tuple(q for q in self.current.values() if q is not None and q != pid)
         if not machine.ticks and not machine.contacts:
-            self.hand(pid, (GetIn(contacts),))  # type: ignore[arg-type]
+            self.tell(pid, GetIn(contacts))
         else:
             machine.contacts = contacts
         self._later(SEEK_MS, partial(self._seek, pid))
@@ -218,7 +223,7 @@ class ClusterSimulation(Simulation):
             return
         self._seat(p, g).opened = True
         machine.open_group(self.entries[g])
-        self.hand(p, (Ask(self.entries[g], "member", former),))  # type: ignore[arg-type]
+        self.tell(p, Ask(self.entries[g], "member", former))
 
     def _retire(self, p: ProcessId) -> None:
         """The others went on without p; or p has left in order."""
@@ -302,7 +307,7 @@ class ClusterSimulation(Simulation):
                     self._later(1 + q % 3, partial(self._broke, q, p))
 
     def _broke(self, q: ProcessId, p: ProcessId) -> None:
-        self.hand(q, (Broken(p),))  # type: ignore[arg-type]
+        self.tell(q, Broken(p))
 
     def open(self, p: ProcessId, g: GroupId) -> None:
         """A process opens a group when it asks for it."""
@@ -341,7 +346,7 @@ class ClusterSimulation(Simulation):
             self._later(3, partial(self._quit_when_drained, p, g))
         else:
             seat.waiting.clear()
-            self.hand(p, (Quit(g),))  # type: ignore[arg-type]
+            self.tell(p, Quit(g))
 
     def depart(self, host: Host) -> None:
         """Leave all groups, then the cluster."""
@@ -363,7 +368,7 @@ class ClusterSimulation(Simulation):
         if any(seat.in_view for seat in self.seats[p].values()):
             self._later(5, partial(self._go_when_out, p))
         else:
-            self.hand(p, (GoAway(),))  # type: ignore[arg-type]
+            self.tell(p, GoAway())
 
     def partition_hosts(self, sides: tuple[tuple[Host, ...], ...]) -> None:
         """Cut the network between hosts, whichever nodes run there."""
@@ -407,21 +412,6 @@ class ClusterSimulation(Simulation):
                 found[host] = "blocked"
             else:
                 found[host] = "stopped" if machine.stopped else "in"
-        return found
-
-    def died_out(self) -> bool:
-        """Nobody is left whom a newcomer could ask."""
-        return "in" not in self.standing().values() and "blocked" not in self.standing().values()
-
-    def cut_off(self) -> set[Host]:
-        """Hosts that are rightly blocked: of some view that may be in force too few are left."""
-        here = {p for p in self.current.values() if p is not None}
-        found: set[Host] = set()
-        for host, p in self.current.items():
-            machine: Any = None if p is None else self.machines[p]
-            if machine is not None and machine.blocked is not None:
-                short = [b for b in machine.ballots if not b.won_by(here)]
-                found.update((host,) if short else ())
         return found
 
     def finish(self) -> None:

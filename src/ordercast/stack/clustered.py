@@ -144,7 +144,7 @@ class ClusteredStack(Stack, Cluster):
             super()._receive(packet)
 
     def _is_of_the_past(self, packet: Receive) -> bool:
-        """Of an era that ends. Of a group without a view here, the one who admits us may be dead"""
+        """Is it of an era that ends? Where there is no view yet, who lets us in may be dead."""
         view = self.view(packet.group)
         return view is None or packet.era <= view.era
 
