@@ -25,7 +25,13 @@ import msgspec
 
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.cluster_headers import Attempt, EndView, InstallView, PrepareView
+from ordercast.membership.cluster_headers import (
+    Attempt,
+    EndView,
+    InstallView,
+    NodesAck,
+    PrepareView,
+)
 from ordercast.membership.standing import Installed, Out
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import (
@@ -54,6 +60,7 @@ class ClusterRun(msgspec.Struct):
     begun: set[Attempt]  # attempts to end a view ...
     finished: set[Attempt]  # ... and those that came to an INSTALL
     asked: dict[tuple[int, ProcessId], Nodes]  # who was to vote for a view, by number and first
+    acknowledged: set[tuple[int, ProcessId]]  # numbers of node views, and who said it has them
 
     @property
     def simulation(self) -> ClusterSimulation:
@@ -91,6 +98,7 @@ def run(config: ClusterConfig) -> ClusterRun:
     begun: set[Attempt] = set()
     asked: dict[tuple[int, ProcessId], Nodes] = {}
     finished: set[Attempt] = set()
+    acknowledged: set[tuple[int, ProcessId]] = set()
     transform = config.network.transform
 
     def note(packet: Receive) -> Receive:
@@ -102,11 +110,13 @@ def run(config: ClusterConfig) -> ClusterRun:
             asked[header.attempt.number, header.attempt.coordinator] = header.nodes
         elif isinstance(header, InstallView):
             finished.add(header.attempt)
+        elif isinstance(header, NodesAck):
+            acknowledged.add((header.number, packet.src))
         return packet if transform is None else transform(packet)
 
     network = msgspec.structs.replace(config.network, transform=note)
     outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
-    return ClusterRun(outcome, prepared, begun, finished, asked)
+    return ClusterRun(outcome, prepared, begun, finished, asked, acknowledged)
 
 
 def cluster_complaints(done: ClusterRun) -> list[Complaint]:
@@ -154,14 +164,12 @@ def two_of_a_number(done: ClusterRun) -> Iterator[str]:
 def two_sides(done: ClusterRun) -> Iterator[str]:
     """Each view that excludes anybody was made by a majority of the one before.
 
-    A view that only lets nodes in or go is in force when a majority of the one before has it. Until
-    then the other side of a partition may go on without it, and its coordinator will find out.
+    A view that only lets nodes in or go is in force when a majority of the one before has said that
+    it has it. Until then the other side of a partition may go on without it, and its coordinator
+    will find out.
     """
-    had: dict[tuple[int, Nodes], set[ProcessId]] = {}
-    for _, p, number, nodes in done.installed:
-        had.setdefault((number, nodes), set()).add(p)
     before: Nodes = ()
-    for number, nodes in sorted(had):
+    for number, nodes in sorted({(number, nodes) for _, _, number, nodes in done.installed}):
         left = done.simulation.departing - set(nodes)
         staying = tuple(p for p in before if p not in left)
         excludes = not set(staying) <= set(nodes)
@@ -169,7 +177,8 @@ def two_sides(done: ClusterRun) -> Iterator[str]:
         voted = done.asked.get((number, nodes[0]), nodes)
         if staying and excludes and not enough({*nodes, *voted}, staying):
             yield f"view {number}, {nodes}, is no majority of the one before, {before}"
-        if not staying or excludes or enough(had[number, nodes], staying):
+        have_it = {nodes[0], *(p for n, p in done.acknowledged if n == number)}
+        if not staying or excludes or enough(have_it, staying):
             before = nodes
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import EndView, NodeReport, PrepareView, ViewReady
-from ordercast.membership.ending import Ending, Finish, Frames, NextViews, Without
+from ordercast.membership.ending import Ending, Frames, NextViews
 from ordercast.membership.nodes import NodeView
 from ordercast.membership.view_end import LEAP
 from ordercast.stack.clustered import ClusteredStack
@@ -34,8 +34,8 @@ class InstallsBeforeAllAreReady(ClusteredStack):
 class UnfinishedEnding(Ending):
     """Takes the reports as they are."""
 
-    def _behind(self, newest: NodeReport) -> Finish | Without | None:
-        return None
+    def _late(self, newest: NodeReport) -> frozenset[ProcessId]:
+        return frozenset()
 
 
 class LetsNobodyFinish(ClusteredStack):

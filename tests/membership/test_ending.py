@@ -118,10 +118,21 @@ def test_those_who_are_ready_for_what_another_has_installed_finish_it_first() ->
     assert resolve(reports) == Finish((), made)
 
 
-def test_one_that_is_not_ready_for_what_another_has_installed_cannot_go_on() -> None:
+def test_one_that_is_not_ready_for_what_another_has_installed_votes_and_cannot_go_on() -> None:
     made = Attempt(6, 0, 0)
     reports = {1: report(view(6, 1, 2, 3), installed=made), 2: report(FIVE, ready=None)}
-    assert resolve(reports) == Without(frozenset({2}))
+    assert resolve(reports).view.pids == (1,)  # two of three, though 2 is not in it
+    assert isinstance(resolve({1: reports[1]}), Minority)
+    assert resolve(reports, voting=False) == Without(frozenset({2}))
+
+
+def test_one_that_is_ready_for_a_view_without_it_does_not_finish_that() -> None:
+    made = Attempt(6, 0, 0)
+    reports = {1: report(view(6, 1, 3), installed=made), 2: report(FIVE, ready=made)}
+    found = resolve({**reports, 3: report(FIVE, ready=made)})
+    assert found == Finish((), made)  # 3 does
+    found = resolve({**reports, 3: reports[1]})
+    assert found.view.pids == (1, 3)
 
 
 def test_an_era_of_a_group_that_somebody_has_begun_is_finished_by_those_who_are_ready() -> None:

@@ -245,6 +245,27 @@ def test_who_hears_of_a_view_above_one_that_is_ready_here_finishes_that_one_firs
     assert bench.nodes[2].pids == (1, 2, 3, 9)
 
 
+def test_those_who_installed_different_views_vote_together_and_one_side_of_them_goes_on() -> None:
+    bench = ClusterBench(5)
+
+    def until_installed_at(first: ProcessId) -> None:
+        while not bench.find(src=first, header=InstallView):
+            bench.arrive(bench.flight[0])
+        bench.lose(first, None, InstallView)
+
+    bench.crash(4)
+    bench.breaks(4, at=(0,))
+    until_installed_at(0)  # 0, 1, 2, 3 are ready for the next view; it begins at 0 alone
+    bench.breaks(4, at=(1,))
+    bench.breaks(0, at=(1,))
+    until_installed_at(1)  # 1, 2, 3 are ready for another, which begins at 1 alone
+    bench.crash(1)
+    bench.tick(6 * TIMEOUT)
+    standing = {p: bench.nodes[p] for p in (0, 2, 3)}
+    assert any(node.node_view.number > 6 and not node.stopped for node in standing.values())
+    assert all(bench.told(p, Out) or not node.stopped for p, node in standing.items())
+
+
 @pytest.mark.parametrize("leavers", [(0, 1, 2), (2, 1, 0), (0, 1), (1, 0)])
 def test_nodes_that_leave_at_once_do_not_wait_for_each_other(
     leavers: tuple[ProcessId, ...],

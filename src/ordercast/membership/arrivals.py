@@ -119,6 +119,7 @@ class Arrivals(Sides):
         if view is not None and view.coordinator == self.me and ack.number == view.number:
             self.acks.add(q)
             self._confirm()
+            self._seek_the_lost()
 
     def _confirm(self) -> None:
         before = [b for b in self.ballots if b != self._ballot()]

@@ -6,7 +6,7 @@ Guarantees  the numbers of node views only rise. Survivors of a view deliver the
             all their groups before the next one begins. With `primary` no two sides go on at once,
             and all nodes that install a view of one number install the same list.
 Needs       reliable FIFO links between nodes that can reach each other; heartbeats may be lost.
-Costs       n - 1 heartbeats per node and tick. An exclusion: five packets per node, plus the
+Costs       n - 1 heartbeats per node and tick. An exclusion: six packets per node, plus the
             unstable frames of all groups twice. A join or a leave of a node: two per node.
 
     tick                       HEARTBEAT to all;  suspect who was silent for too long
@@ -17,7 +17,8 @@ Costs       n - 1 heartbeats per node and tick. An exclusion: five packets per n
                                else send the union, and PREPARE(attempt, views)
     PREPARE at p               when the union is here: READY
     all are ready              INSTALL to all
-    INSTALL at p               deliver the union;  begin the node view and all views of groups
+    INSTALL at p               deliver the union;  begin the node view and all views of groups;  ACK
+    a majority has it          who is not in it is told, and comes back as another
 
 A coordinator may die at any point. Its successor starts again with a higher attempt; what belongs
 to a lower one is ignored. If some have installed and others are only ready, the reports tell, and
@@ -27,10 +28,10 @@ coordinator announces the next view and counts who has it, because it counts in 
 A group changes alone when somebody joins or leaves it: the coordinator leads that change
 (`change_group`). Who wants to be in a group asks the coordinator again and again until it is.
 
-Limits      A node remembers only the last view for which it said READY. If that replaced one that
-            somebody else has installed, and all who installed the later one die, the rest stay
-            blocked, though they might be enough: nobody goes on wrongly.
-            `vetting.MAX_VIEW` bounds the numbers of node views.
+Who can install what another has installed no more (it got ready for a third view since, and keeps
+only the last one) votes for the next view, is not in it, and comes back when one that is tells it.
+
+Limits      `vetting.MAX_VIEW` bounds the numbers of node views.
 """
 
 from __future__ import annotations

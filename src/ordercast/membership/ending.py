@@ -37,7 +37,7 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Without(msgspec.Struct, frozen=True):
-    """These cannot go on with the others."""
+    """These cannot go on with the others, and their votes are not needed."""
 
     nodes: frozenset[ProcessId]
 
@@ -99,56 +99,58 @@ class Ending(PlainState):
             p in self.reports and len(self.frames[p]) == self.reports[p].frames for p in self.nodes
         )
 
-    def leader_is_new(self) -> bool:
-        """Did another node coordinate before?"""
-        newest = max(self.reports.values(), key=lambda report: report.view.number)
-        return newest.view.coordinator != self.attempt.coordinator
-
     # -- what follows from the reports ------------------------------------------------------------
 
     def resolve(
         self, *, voting: bool, stride: int, pages: Pages
     ) -> Finish | Without | Minority | NextViews:
-        """The next views; or what must be done before there can be any."""
+        """The next views; or what must be done before there can be any.
+
+        Some cannot go on with the others. If there is a vote they vote nevertheless: they know of
+        the next view then, and are not in it.
+        """
         newest = max(self.reports.values(), key=lambda report: report.view.number)
-        behind = self._behind(newest)
-        if behind is not None:
-            return behind
+        late = self._late(newest)
+        strangers = self._strangers(late, newest)
+        if late - strangers:
+            return Finish((), newest.installed)
+        if strangers and not voting:
+            return Without(strangers)
         if voting:
             lost = self._lost_ballot()
             if lost is not None:
                 return Minority(lost, lost.missing(self.nodes))
-        ends = [GroupEnd(gid, reports, self) for gid, reports in self._by_group().items()]
+        ends = [GroupEnd(gid, *self._known_of(gid, strangers)) for gid in self._groups(strangers)]
         unfinished = tuple((end.gid, end.era) for end in ends if end.unfinished())
         if unfinished:
             return Finish(unfinished, None)
         for end in ends:
             end.settle(pages)
-        stranded = frozenset(p for end in ends for p in end.stranded)
-        if self.attempt.coordinator in stranded:
-            return Without(stranded)
-        # The others have voted, and know of the next view. They are not in it.
+        stranded = strangers.union(*(end.stranded for end in ends))
         staying = tuple(p for p in self.nodes if p not in stranded)
-        # Another attempt from the same view may have been installed where we cannot see it: what
-        # sets the two apart is their number.
-        leap = self.attempt.number - newest.view.number
+        if not staying or (self.attempt.coordinator in stranded and not voting):
+            return Without(stranded)
         ends = [end for end in ends if end.lives(staying)]
-        return self._next_views(newest.view, staying, ends, (stride, leap), pages)
+        return self._next_views(newest.view, staying, ends, stride, pages)
 
-    def _behind(self, newest: NodeReport) -> Finish | Without | None:
-        """Who has not installed what another has: all were ready, or they are not in it."""
+    def _late(self, newest: NodeReport) -> frozenset[ProcessId]:
+        """Who has not installed what another has."""
         made = newest.installed
         if made is None:
-            return None
-        late = {
-            p: report
+            return frozenset()
+        return frozenset(
+            p
             for p, report in self.reports.items()
             if report.installed != made and 0 < report.view.number < made.number
-        }
-        strangers = frozenset(p for p, report in late.items() if report.ready != made)
-        if strangers:
-            return Without(strangers)
-        return Finish((), made) if late else None
+        )
+
+    def _strangers(self, late: frozenset[ProcessId], newest: NodeReport) -> frozenset[ProcessId]:
+        """Who can install it no more: it is not in that view, or got ready for another since."""
+        return frozenset(
+            p
+            for p in late
+            if self.reports[p].ready != newest.installed or p not in newest.view.pids
+        )
 
     def _lost_ballot(self) -> Ballot | None:
         ballots = {b for report in self.reports.values() for b in report.ballots}
@@ -161,50 +163,71 @@ class Ending(PlainState):
         lost = [b for b in counted if not b.won_by(self.nodes)]
         return min(lost, default=None, key=lambda b: (b.number, b.coordinator))
 
-    def _by_group(self) -> dict[GroupId, dict[ProcessId, GroupReport]]:
-        found: dict[GroupId, dict[ProcessId, GroupReport]] = {}
-        for p in self.nodes:
-            for report in self.reports[p].groups:
-                found.setdefault(report.entry.gid, {})[p] = report
-        return dict(sorted(found.items()))
+    def _groups(self, strangers: Collection[ProcessId]) -> list[GroupId]:
+        known = (r.groups for p, r in self.reports.items() if p not in strangers)
+        return sorted({group.entry.gid for groups in known for group in groups})
+
+    def _known_of(
+        self, gid: GroupId, strangers: Collection[ProcessId]
+    ) -> tuple[dict[ProcessId, GroupReport], dict[ProcessId, Frames]]:
+        """What those who have a future know of that group."""
+        nodes = [p for p in self.nodes if p not in strangers]
+        said = {p: r for p in nodes for r in self.reports[p].groups if r.entry.gid == gid}
+        return said, {p: self.frames[p] for p in nodes}
 
     def _next_views(
-        self,
-        view: NodeView,
-        staying: Nodes,
-        ends: list[GroupEnd],
-        steps: tuple[int, int],
-        pages: Pages,
+        self, newest: NodeView, staying: Nodes, ends: list[GroupEnd], stride: int, pages: Pages
     ) -> NextViews:
         known: dict[ProcessId, NodeEntry] = {
             node.pid: node for r in self.reports.values() for node in r.view.nodes
         }
-        order = [p for p in view.pids if p in staying]
+        order = [p for p in newest.pids if p in staying]
         order += [p for p in staying if p not in order]
+        view = NodeView(self.attempt.number, tuple(known[p] for p in order if p in known))
         marks: dict[str, int] = {}  # a domain has one
         for end in ends:
             marks[end.domain(pages)] = max(end.mark, marks.get(end.domain(pages), 0))
-        me = self.attempt.coordinator
+        succession = Succession(
+            view.coordinator,
+            view.coordinator != newest.coordinator,
+            stride,
+            # Another attempt from the same view may have been installed where we cannot see it:
+            # what sets the two apart is their number.
+            self.attempt.number - newest.number,
+        )
         return NextViews(
-            NodeView(self.attempt.number, tuple(known[p] for p in order if p in known)),
-            {end.gid: end.next_view(staying, marks[end.domain(pages)], me, steps) for end in ends},
+            view,
+            {e.gid: e.next_view(staying, marks[e.domain(pages)], succession) for e in ends},
             {end.gid: end.takers(staying) for end in ends},
             {end.gid: end.told(staying) for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
 
 
+class Succession(msgspec.Struct, frozen=True):
+    """Who leads the groups from now on, and how far its numbers are from those before."""
+
+    leader: ProcessId
+    is_new: bool  # another led before
+    stride: int
+    leap: int
+
+
 class GroupEnd:
     """One group at the end of a node view."""
 
-    def __init__(self, gid: GroupId, reports: dict[ProcessId, GroupReport], ending: Ending) -> None:
+    def __init__(
+        self,
+        gid: GroupId,
+        reports: dict[ProcessId, GroupReport],
+        frames: dict[ProcessId, Frames],
+    ) -> None:
         self.gid = gid
         self.reports = reports
-        self.nodes = ending.nodes
-        self.frames = ending.frames
+        self.frames = frames
+        self.nodes = tuple(frames)  # that live, with or without this group
         self.era = max(report.era for report in reports.values())
         self.settled = {p: r for p, r in reports.items() if r.era == self.era}  # up to date
-        self.leader_is_new = ending.leader_is_new()
         self.union: Frames = {}
         self.stranded: set[ProcessId] = set()  # delivered what nobody can supply to the others
         self.members: tuple[ProcessId, ...] = ()  # of the last view that all will have had
@@ -270,7 +293,7 @@ class GroupEnd:
         return tuple(p for p, r in self.settled.items() if r.delivers and p in staying)
 
     def next_view(
-        self, nodes: Collection[ProcessId], mark: int, leader: ProcessId, steps: tuple[int, int]
+        self, nodes: Collection[ProcessId], mark: int, succession: Succession
     ) -> NextGroupView:
         """A new era for those who live; a new number only if the members differ, or if another led
         before: it may have made a view that nobody else saw."""
@@ -280,8 +303,9 @@ class GroupEnd:
         guests = tuple(p for p in self.guests if p in here)
         number = self.number
         highest = max(r.number for r in self.reports.values())
-        if members != self.members or highest > number or self.leader_is_new:
-            number = next_view_number(max(highest, number), leader, *steps)
+        if members != self.members or highest > number or succession.is_new:
+            stride, leap = succession.stride, succession.leap
+            number = next_view_number(max(highest, number), succession.leader, stride, leap)
         eras = (max(r.era, r.ready) for r in self.reports.values())
         entry = next(iter(self.reports.values())).entry
         return NextGroupView(entry, number, members, guests, max(eras) + 1, mark, self.last)

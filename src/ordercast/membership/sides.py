@@ -35,13 +35,20 @@ class Sides(Suspicion):
         others = tuple(p for p in self.pids if p != self.me)
         if others:
             self._tell(others, self._heartbeat())
-        if self.lost and self.coordinates and self.ticks % SEEK_EVERY == 0:
-            for p in self.lost:
-                self._tell((p,), self._heartbeat(sought=p))
+        if self.coordinates and self.ticks % SEEK_EVERY == 0:
+            self._seek_the_lost()
+
+    def _seek_the_lost(self) -> None:
+        for p in self.lost:  # they may live, and wait
+            self.tell_out(p)
 
     def tell_out(self, q: ProcessId) -> None:
-        """q is not in our view, and may not know it."""
-        if self.node_view is not None and q not in self.pids:
+        """q is not in our view, and may not know it. As long as the view could come to nothing, q
+        must stay: its vote would be missed."""
+        if self.node_view is None or q in self.pids:
+            return
+        held = self.coordinates and self._ballot().won_by(self.acks)
+        if held or self.cluster_options.partition == "merge":
             self._tell((q,), self._heartbeat(sought=q))
 
     def _on_heartbeat(self, q: ProcessId, beat: Heartbeat) -> None:

@@ -16,6 +16,7 @@ from ordercast.membership.cluster_headers import (
     EndView,
     InstallView,
     NodeReport,
+    NodesAck,
     NoPrimary,
     Overruled,
     PrepareView,
@@ -140,9 +141,10 @@ class ViewEnd(Knowledge):
     def _prepare_for(
         self, p: ProcessId, ending: Ending, found: NextViews
     ) -> tuple[PrepareView, Frames]:
-        # The coordinator leads all groups, also those in which it is not.
+        # The first node leads all groups, also those in which it is not.
+        first = found.view.coordinator
         groups = tuple(
-            view for gid, view in found.groups.items() if p in found.told[gid] or p == self.me
+            view for gid, view in found.groups.items() if p in found.told[gid] or p == first
         )
         frames = {key: kept for key, kept in found.union.items() if p in found.takers[key[0]]}
         view = found.view
@@ -262,10 +264,11 @@ class ViewEnd(Knowledge):
     def _install(self) -> None:
         prepare, union = self.prepared, self.prepared_union
         assert prepare is not None, "only what is ready begins"
+        if self.me not in prepare.view.pids:  # it cannot go on with the others
+            if self.cluster_options.partition == "merge":
+                self._leave_for_good(Out(prepare.view.number, prepare.attempt.coordinator))
+            return  # it has voted, and stays until one that is in the view tells it to go
         self.preparing, self.prepared, self.prepared_union = None, None, {}
-        if self.me not in prepare.view.pids:  # it delivered what nobody can supply to the others
-            self._leave_for_good(Out(prepare.view.number, prepare.attempt.coordinator))
-            return
         self.ending, self.stopped, self.stopped_for = None, False, 0
         self.complaints = {}
         self.installed = prepare.attempt
@@ -282,9 +285,9 @@ class ViewEnd(Knowledge):
         gone = tuple(p for p in before if p not in self.pids)
         for p in gone:
             self.forget_node(p)
-        if gone:  # they may live, and wait
-            for p in gone:
-                self._tell((p,), self._heartbeat(sought=p))
+        self.acks = {self.me}
+        if prepare.view.coordinator != self.me:
+            self._tell((prepare.view.coordinator,), NodesAck(prepare.view.number))
         if prepare.into >= 0:
             names = tuple(node.name for node in prepare.view.nodes)
             self._leave_for_good(Dissolved(prepare.into, names))
