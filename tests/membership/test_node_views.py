@@ -245,6 +245,19 @@ def test_who_hears_of_a_view_above_one_that_is_ready_here_finishes_that_one_firs
     assert bench.nodes[2].pids == (1, 2, 3, 9)
 
 
+def test_who_is_ready_for_a_view_begins_it_when_it_hears_that_another_has() -> None:
+    bench = ClusterBench(4)
+    bench.crash(0)
+    bench.breaks(0, at=(1,))
+    while not bench.find(src=1, header=InstallView):
+        bench.arrive(bench.flight[0])
+    bench.lose(1, 2, InstallView)
+    bench.carry()
+    assert bench.nodes[2].stopped and not bench.nodes[3].stopped
+    bench.tick(1, cut=lambda packet: packet.src != 3)  # a heartbeat of 3
+    assert bench.nodes[2].pids == (1, 2, 3) and not bench.nodes[2].stopped
+
+
 def test_those_who_installed_different_views_vote_together_and_one_side_of_them_goes_on() -> None:
     bench = ClusterBench(5)
 

@@ -68,6 +68,8 @@ class Sides(Suspicion):
 
     def _heard_of_a_view(self, q: ProcessId, beat: Heartbeat) -> None:
         """We are in the view of q. Is q in ours?"""
+        if self._is_ready_for(q, beat):
+            self._install()  # it has begun; the word for it was lost
         view = self.node_view
         if view is None:
             return
@@ -83,6 +85,13 @@ class Sides(Suspicion):
                 self._count_from_now_on()
             elif beat.view == view.number and not self.retired:  # our first may have come too early
                 self._tell((q,), NodesAck(view.number))
+
+    def _is_ready_for(self, q: ProcessId, beat: Heartbeat) -> bool:
+        ready = None if self.prepared is None else self.prepared.view
+        if ready is None or self.cluster_options.partition == "merge":  # numbers of two sides meet
+            return False
+        same = (beat.view, beat.coordinator) == (ready.number, ready.coordinator)
+        return same and q in ready.pids
 
     # -- two sides meet ---------------------------------------------------------------------------
 
