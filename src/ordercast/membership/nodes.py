@@ -29,6 +29,7 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults
     incarnation: int
     address: str = ""  # where others reach it
     former: tuple[str, ...] = ()  # names of the side of a partition with which it comes back
+    sequencer: bool = False  # a daemon: it offers to number messages of groups that it is not in
 
     @property
     def identity(self) -> str:

@@ -60,7 +60,9 @@ class Admission:
         conn = await site.peers.dial(address, timeout)
         answer: asyncio.Future[Control] = asyncio.get_running_loop().create_future()
         self._answers[conn] = answer
-        conn.send(encode(Apply(site.options.shared(), site.after, site.former)))
+        options = site.options
+        apply = Apply(options.shared(), site.after, site.former, options.sequencer)
+        conn.send(encode(apply))
         try:
             async with asyncio.timeout(timeout):
                 got = await answer

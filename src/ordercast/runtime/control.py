@@ -40,6 +40,7 @@ class Apply(Control, frozen=True, repr_omit_defaults=True):
     shared: dict[str, Any]
     after: int = 0  # my last incarnation in this cluster
     former: tuple[str, ...] = ()  # nodes of the side of a partition with which I come over
+    sequencer: bool = False  # I offer to number messages of groups that I am not in
 
 
 class Redirect(Control, frozen=True):

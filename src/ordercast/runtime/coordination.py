@@ -64,8 +64,9 @@ class Coordination:
         self._give_up_namesakes(hello.name)
         incarnation = max(directory.incarnations.get(hello.name, 0), apply.after) + 1
         node = NodeEntry(
-            self._next_pid(), hello.name, incarnation, hello.advertise, former=apply.former
-        )
+            self._next_pid(), hello.name, incarnation, hello.advertise, apply.former,
+            apply.sequencer,
+        )  # fmt: skip
         site.peers.tell_all(NodeUp(node))
         nodes = tuple(directory.live.values())
         named = {entry.name for entry in nodes}

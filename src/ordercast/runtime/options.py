@@ -36,6 +36,7 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
+    "sequencer",
 )  # fmt: skip
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
@@ -71,6 +72,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
+    sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
     max_state: int = 256 * MiB  # the largest state that is given to, or taken by, a joiner
     state_timeout: float = 5.0  # a member that sends nothing of its state for this is passed over
     codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
@@ -94,8 +96,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
         check_durability(self.resilience, self.uniform)
-        if not isinstance(self.rejoin, bool):
-            raise TypeError(f"rejoin is True or False, not {self.rejoin!r}")
+        for name in ("rejoin", "sequencer"):
+            _check_switch(name, getattr(self, name))
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
 
@@ -180,6 +182,11 @@ def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> 
     if value not in choices:
         *most, last = map(repr, choices)
         raise ValueError(f"{name}={value!r} is unknown; use {', '.join(most)} or {last}")
+
+
+def _check_switch(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
 
 
 def _check_number(name: str, value: object, annotation: str) -> None:

@@ -142,7 +142,8 @@ class Site:
     def found(self, name: str, run: str) -> None:
         """This node is the cluster."""
         self.answerer = answerer_of(self)
-        me = NodeEntry(FIRST_PID, name, 1, self.peers.hello.advertise)
+        address, sequencer = self.peers.hello.advertise, self.options.sequencer
+        me = NodeEntry(FIRST_PID, name, 1, address, sequencer=sequencer)
         self._become(me, me, self._run or run)
         self.nodeship.found()
 
