@@ -1,0 +1,159 @@
+"""Which groups must be sequenced together.
+
+Source      000 (Kindberg), section 4.2: the conditions S1 and S2, and its footnote 2.
+
+    S2   groups on different sequencers share at most one member
+    S1   groups on different sequencers share none
+
+Each condition links two groups that may not be apart. "Together" is an equivalence, so the unit of
+placement is a connected component of these links. One join can fuse several components: with
+G1 = {p, q}, G2 = {p, r}, G = {q, r}, all three become one when p joins G.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from itertools import chain
+from typing import Final
+
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.state import PlainState
+
+Groups = Mapping[GroupId, Set[ProcessId]]
+GroupsOf = Mapping[ProcessId, Set[GroupId]]
+
+STRONG: Final = 2  # S2: members that two groups share if they must be together
+WEAK: Final = 1  # S1
+NEVER: Final = 1 << 62  # no two groups share so many
+
+
+def strong_components(groups: Groups) -> list[frozenset[GroupId]]:
+    """The sets of groups that S2 keeps together, by their lowest group."""
+    return _components(groups, STRONG)
+
+
+def weak_components(groups: Groups) -> list[frozenset[GroupId]]:
+    """The sets of groups that S1 keeps together, by their lowest group."""
+    return _components(groups, WEAK)
+
+
+def _components(groups: Groups, share: int) -> list[frozenset[GroupId]]:
+    of: dict[ProcessId, set[GroupId]] = {}
+    for g, members in groups.items():
+        for p in members:
+            of.setdefault(p, set()).add(g)
+    return _parts(groups, groups, of, share)
+
+
+def _parts(
+    among: Iterable[GroupId], members: Groups, of: GroupsOf, share: int
+) -> list[frozenset[GroupId]]:
+    """The components of these groups; no link leads out of `among`."""
+    seen: set[GroupId] = set()
+    parts: list[frozenset[GroupId]] = []
+    for g in sorted(among):
+        if g not in seen:
+            parts.append(_reach(g, members, of, share))
+            seen |= parts[-1]
+    return parts
+
+
+def _reach(g: GroupId, members: Groups, of: GroupsOf, share: int) -> frozenset[GroupId]:
+    part = {g}
+    todo = [g]
+    while todo:
+        shared = Counter(chain.from_iterable(of[p] for p in members[todo.pop()]))
+        linked = {x for x, n in shared.items() if n >= share} - part
+        part |= linked
+        todo += linked
+    return frozenset(part)
+
+
+class Components(PlainState):
+    """The components of groups whose members come and go, kept up to date.
+
+    A link that appears merges two components at once. One that disappears only marks its component:
+    whether it fell apart is found out, once for all marks, when somebody asks.
+    """
+
+    def __init__(self, share: int) -> None:
+        self.share = share  # members that two groups must share to be linked
+        self.members: dict[GroupId, set[ProcessId]] = {}
+        self.of: dict[ProcessId, set[GroupId]] = {}  # the groups of each process
+        self.label: dict[GroupId, GroupId] = {}  # the lowest group of each group's component
+        self.parts: dict[GroupId, set[GroupId]] = {}  # the components, by label
+        self.torn: set[GroupId] = set()  # labels of components that lost a link
+
+    def add(self, g: GroupId) -> None:
+        """A group without members."""
+        assert g not in self.members
+        self.members[g] = set()
+        self.label[g] = g
+        self.parts[g] = {g}
+
+    def remove(self, g: GroupId) -> None:
+        """The group exists no more."""
+        for p in list(self.members[g]):
+            self.leave(g, p)
+        self._mend()  # now it stands alone
+        del self.members[g], self.label[g], self.parts[g]
+
+    def enter(self, g: GroupId, p: ProcessId) -> None:
+        """p is a member of g from now on."""
+        if p in self.members[g]:
+            return
+        linked = self._linked_by(g, (p,))
+        self.members[g].add(p)
+        self.of.setdefault(p, set()).add(g)
+        for x in linked:
+            self._merge(self.label[g], self.label[x])
+
+    def leave(self, g: GroupId, p: ProcessId) -> None:
+        """p is no member of g from now on."""
+        inside = self.members[g]
+        if p not in inside:
+            return
+        inside.remove(p)
+        self.of[p].remove(g)
+        if any(len(inside & self.members[x]) == self.share - 1 for x in self.of[p]):
+            self.torn.add(self.label[g])
+        if not self.of[p]:
+            del self.of[p]
+
+    def component(self, g: GroupId, joining: Iterable[ProcessId] = ()) -> frozenset[GroupId]:
+        """The component of g when these processes have joined it; g itself may be new."""
+        self._mend()
+        labels = {self.label[x] for x in self._linked_by(g, frozenset(joining))}
+        labels.add(self.label.get(g, g))
+        return frozenset({g}.union(*(self.parts.get(label, ()) for label in labels)))
+
+    def all(self) -> list[frozenset[GroupId]]:
+        """Every component, by its lowest group."""
+        self._mend()
+        return [frozenset(self.parts[label]) for label in sorted(self.parts)]
+
+    def _linked_by(self, g: GroupId, joining: Iterable[ProcessId]) -> list[GroupId]:
+        """The groups of those who join that are linked with g once they are in."""
+        inside = self.members.get(g, set()).union(joining)
+        near = set().union(*(self.of.get(p, ()) for p in joining)) - {g}
+        return [x for x in near if len(inside & self.members[x]) >= self.share]
+
+    def _merge(self, one: GroupId, other: GroupId) -> None:
+        if one == other:
+            return
+        low, high = sorted((one, other))
+        for g in self.parts[high]:
+            self.label[g] = low
+        self.parts[low] |= self.parts.pop(high)
+        if high in self.torn:
+            self.torn.remove(high)
+            self.torn.add(low)
+
+    def _mend(self) -> None:
+        for torn in sorted(self.torn):
+            for part in _parts(self.parts.pop(torn), self.members, self.of, self.share):
+                label = min(part)
+                self.parts[label] = set(part)
+                self.label.update(dict.fromkeys(part, label))
+        self.torn.clear()
