@@ -9,6 +9,7 @@ import traceback
 import typer
 
 from ordercast import __version__
+from ordercast.cli.admin import drain, groups, migrate, sequencers
 from ordercast.cli.chat import chat
 from ordercast.cli.compare import compare
 from ordercast.cli.demo import demo
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo, chat, simulate, explore, verify, compare, watch, protocols, status, doctor, why,
+    groups, sequencers, migrate, drain,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

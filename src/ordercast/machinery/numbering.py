@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ordercast.core.ids import ProcessId
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import SlowestMark
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 
 VIEW_ENTRY: ProcessId = -1  # stands in for the origin of an entry that is a view
+
+Context = tuple[tuple[GroupId, int], ...]  # numbers of other groups that come before, by group
 
 
 class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -32,6 +34,7 @@ class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
     last: tuple[tuple[ProcessId, int], ...]  # the last numbered frames of those present
     stable: int
     guests: tuple[ProcessId, ...] = ()  # may send; the number of the view is new only to members
+    context: Context = ()  # where there is an order across groups
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
@@ -41,6 +44,7 @@ class Numbered(msgspec.Struct, frozen=True, gc=False):
     n: int
     payload: bytes
     view: ViewEntry | None = None
+    context: Context = ()  # where there is an order across groups
 
 
 class Numbering(PlainState):

@@ -20,7 +20,7 @@ they count when the caller reports `moved`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 from ordercast.core.ids import GroupId, ProcessId
@@ -147,10 +147,20 @@ class Placement(PlainState):
 
     # What to do
 
-    def place_new(self, g: GroupId, eligible: Sequence[ProcessId]) -> ProcessId:
-        """Place a group that has no members yet: at the least loaded; tie: the first of these."""
+    def place_new(
+        self, g: GroupId, eligible: Collection[ProcessId], founders: Iterable[ProcessId] = ()
+    ) -> ProcessId:
+        """Place a group that has no members yet: at the least loaded; tie: the first of these.
+
+        If it must be together with other groups once its founders are in: where those are.
+        """
         assert g not in self.host
-        host = min(eligible, key=self.load)
+        part = self.component(g, founders) - {g}
+        near = {self.host[x] for x in part}
+        if near:
+            host = self.resolve(part, near & set(eligible) or near)
+        else:
+            host = min(eligible, key=self.load)
         self.know(g, (), host)
         return host
 
@@ -166,9 +176,9 @@ class Placement(PlainState):
         return dest, sorted(x for x in part if self.host[x] != dest)
 
     def place_all(
-        self, lost: Iterable[GroupId], eligible: Sequence[ProcessId]
+        self, lost: Iterable[GroupId], eligible: Collection[ProcessId]
     ) -> dict[GroupId, ProcessId]:
-        """Place each component of groups whose host died at one host; lost groups and all that move.
+        """Groups lost their host: place each component at one host; say where all these are now.
 
         A component goes where most of its weight survived; tie: the lowest id. If none of its
         hosts is eligible: to the least loaded; tie: the first of these. The heaviest goes first.

@@ -13,7 +13,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
+from typing import ClassVar
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
@@ -28,6 +29,8 @@ PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it
 
 class SequencedMember(ExplainedMember):
     """Total order in one group by one process that gives out numbers: the part of a member."""
+
+    across: ClassVar[bool] = False  # an entry may also wait for entries of other groups
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
@@ -53,6 +56,17 @@ class SequencedMember(ExplainedMember):
     @abstractmethod
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         """Bring our frame n to the sequencer (and perhaps to the others)."""
+
+    def waits(self, g: GroupId, entry: Numbered) -> bool:
+        """The entry is in turn: must it wait for other groups?"""
+        return False
+
+    def delivered(self, g: GroupId, N: int, entry: Numbered) -> None:
+        """Where there is an order across groups: this one was delivered."""
+
+    def came_further(self, g: GroupId) -> None:
+        """Where there is an order across groups: entries of others may wait for what was
+        delivered."""
 
     # -- a member sends ---------------------------------------------------------------------------
 
@@ -143,7 +157,7 @@ class SequencedMember(ExplainedMember):
         if not self.delivers:
             return
         R = self.R
-        if N == R + 1:
+        if N == R + 1 and not (self.across and self.waits(g, entry)):
             self.deliver_in_turn(g, entry)
         elif N > R:
             if R + self.options.max_held < N:
@@ -177,10 +191,20 @@ class SequencedMember(ExplainedMember):
                     self.handed.append(N)
                 else:
                     self.taken = N
-            entry = self.arrived.pop(N + 1, None) if self.arrived else None
+            if self.across:
+                self.delivered(g, N, entry)
+            entry = self._next_in_turn(g) if self.arrived else None
         owed = self.taken - self.acked
         if owed >= self.options.ack_every or (owed and "ack" not in self.running):
             self._acknowledge_soon(g)
+        if self.across:
+            self.came_further(g)
+
+    def _next_in_turn(self, g: GroupId) -> Numbered | None:
+        entry = self.arrived.get(self.R + 1)
+        if entry is None or (self.across and self.waits(g, entry)):
+            return None
+        return self.arrived.pop(self.R + 1)
 
     def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
         now = self.views[g]
@@ -238,8 +262,9 @@ class SequencedMember(ExplainedMember):
         first = self.R + 1
         last = min(self.arrived, default=self.top + 1) - 1
         last = min(last, self.R + self.options.fetch_batch)
-        self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
-        self.send(self.leader, g, Fetch(first, last))
+        if first <= last:  # else it waits for another group
+            self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
+            self.send(self.leader, g, Fetch(first, last))
         self.start_timer(g, "gap", self.options.gap_ms)
 
     def _check_sequencer(self, src: ProcessId) -> None:
@@ -384,32 +409,42 @@ class SequencedMember(ExplainedMember):
     def as_kept(entries: dict[int, Numbered]) -> tuple[Kept, ...]:
         """Numbered entries as they travel through a flush."""
         return tuple(
-            Kept(e.origin, e.n, (N,) if e.view is None else (N, *_stamp(e.view)), e.payload)
-            for N, e in sorted(entries.items())
+            Kept(e.origin, e.n, (N, *_stamp(e)), e.payload) for N, e in sorted(entries.items())
         )
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""
-        for kept in filter(_well_formed, union):
-            N, *view_stamp = kept.stamp
-            if N > self.R:
-                view = None
-                if kept.origin == VIEW_ENTRY:
-                    view = _from_stamp(N, *view_stamp)
-                self.arrived[N] = Numbered(kept.origin, kept.n, kept.payload, view)
+        self.gather(union)
         self.deliver_in_turn(g, self.arrived.pop(self.R + 1, None))
         self.arrived.clear()
 
+    def gather(self, union: Sequence[Kept]) -> None:
+        """Put the entries of the union at their numbers."""
+        for kept in filter(_well_formed, union):
+            if kept.stamp[0] > self.R:
+                self.arrived[kept.stamp[0]] = _entry(kept)
 
-def _stamp(view: ViewEntry) -> tuple[int, ...]:
-    """A view as numbers in the stamp of a kept entry."""
+
+def _stamp(entry: Numbered) -> Iterable[int]:
+    """What an entry has besides its number: its context, or the view it is."""
+    view = entry.view
+    if view is None:
+        return chain.from_iterable(entry.context)
     return (view.number, len(view.members), *view.members, *view.guests)
 
 
+def _entry(kept: Kept) -> Numbered:
+    N, *rest = kept.stamp
+    if kept.origin == VIEW_ENTRY:
+        return Numbered(kept.origin, kept.n, kept.payload, _from_stamp(N, *rest))
+    context = tuple(zip(rest[::2], rest[1::2], strict=True))
+    return Numbered(kept.origin, kept.n, kept.payload, None, context)
+
+
 def _well_formed(kept: Kept) -> bool:
-    """Is the stamp a number, and a view if there is one? A peer may have made it up."""
+    """Is the stamp a number, and a context or a view? A peer may have made it up."""
     if kept.origin != VIEW_ENTRY:
-        return bool(kept.stamp)
+        return len(kept.stamp) % 2 == 1
     return len(kept.stamp) >= 3 and 0 <= kept.stamp[2] <= len(kept.stamp) - 3
 
 

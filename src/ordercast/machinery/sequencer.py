@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import msgspec
+
 from ordercast.core.events import Change, Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
@@ -45,12 +47,16 @@ class SequencedProtocol(SequencedMember):
             raise PeerError("a request to number a frame came to a process that is no sequencer")
         frames = book.in_order(origin, n, m)
         for frame in frames:
-            self._enter(g, frame)
+            self.take_up(g, frame)
         if origin in self.guests.stable:
             self._prune(g)
             self._tell_guest(origin, g)
         elif not frames and (N := book.number_of.get((origin, n))) is not None:
             self._resend(origin, g, N)
+
+    def take_up(self, g: GroupId, frame: Numbered) -> None:
+        """A frame whose predecessors have numbers."""
+        self._enter(g, frame)
 
     def _tell_guest(self, p: ProcessId, g: GroupId) -> None:
         """How far its frames have come: it is sent no ACCEPT."""
@@ -94,7 +100,11 @@ class SequencedProtocol(SequencedMember):
         if entry.view is not None:
             self.send(p, g, entry.view)
         else:
-            self.send(p, g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
+            self.send(p, g, self.accept(N, entry, self.book.stable), entry.payload)
+
+    def accept(self, N: int, entry: Numbered, stable: int) -> msgspec.Struct:
+        """What stands before a body that is sent with its number."""
+        return Accept(N, entry.origin, entry.n, stable)
 
     @on(Fetch)
     def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:

@@ -38,7 +38,6 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
 from ordercast.machinery.numbering import Numbered
 from ordercast.machinery.sequencer import SequencedProtocol
-from ordercast.machinery.sequencer_headers import Accept
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -82,4 +81,4 @@ class SequencerPB(SequencedProtocol):
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
-        self.b_multicast(g, Accept(N, entry.origin, entry.n, self.book.stable), entry.payload)
+        self.b_multicast(g, self.accept(N, entry, self.book.stable), entry.payload)

@@ -18,7 +18,7 @@ class Line:
     """The handler of such a connection."""
 
     def __init__(self) -> None:
-        self._wanted: type[Control] | None = None
+        self._wanted: tuple[type[Control], ...] = ()
         self._answer: asyncio.Future[Frame] | None = None
         self._gone = ""  # why the connection is
 
@@ -26,6 +26,14 @@ class Line:
         self, conn: Connection, question: Control, wanted: type[Answer], timeout: float
     ) -> tuple[Answer, bytes]:
         """The answer and its payload. `PeerError` if the node hangs up, `TimeoutError`."""
+        answer, payload = await self.ask_any(conn, question, (wanted,), timeout)
+        assert isinstance(answer, wanted)
+        return answer, payload
+
+    async def ask_any(
+        self, conn: Connection, question: Control, wanted: tuple[type[Control], ...], timeout: float
+    ) -> tuple[Control, bytes]:
+        """The same where there are several kinds of answers."""
         if self._gone:
             raise PeerError(self._gone)
         self._wanted = wanted
@@ -39,9 +47,7 @@ class Line:
             raise TimeoutError(f"no answer to a {asked} within {timeout:g} s") from None
         finally:
             self._answer = None
-        answer = decode(frame)
-        assert isinstance(answer, wanted)
-        return answer, frame[4]
+        return decode(frame), frame[4]
 
     # -- what the connection calls ----------------------------------------------------------------
 
@@ -51,7 +57,7 @@ class Line:
     def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
         for frame in frames:
             answer = self._answer
-            if answer is not None and not answer.done() and type(decode(frame)) is self._wanted:
+            if answer is not None and not answer.done() and type(decode(frame)) in self._wanted:
                 answer.set_result(frame)
 
     def on_congested(self, conn: Connection) -> None:

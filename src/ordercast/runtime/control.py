@@ -11,6 +11,8 @@ the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromi
 trouble           Lost ->               to the coordinator
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
+who administers   TableRequest ->       <- TableReply | Redirect | NotDone
+                  MigrateRequest, DrainRequest ->  <- Done | UnderWay | Redirect | NotDone
 
 Who lives, who is in the cluster and who is in a group is agreed by packets of the cluster, on a
 channel of their own (see `ordercast.membership.cluster_headers`).
@@ -225,6 +227,47 @@ class StateSettled(Control, frozen=True):
     group: str
 
 
+class TableRequest(Control, frozen=True):
+    """What stands in this table of the cluster?"""
+
+    table: str  # one of `ordercast.runtime.placement.TABLES`
+    after: str = ""  # rows whose name comes after this one
+
+
+class TableReply(Control, frozen=True):
+    """The payload is JSON: rows, in the order of their names."""
+
+    more: bool  # there are rows after these
+
+
+class MigrateRequest(Control, frozen=True):
+    """Let that node number the messages of this group."""
+
+    group: str
+    to: str
+
+
+class DrainRequest(Control, frozen=True):
+    """Let that node number nothing any more: others take its groups."""
+
+    node: str
+
+
+class Done(Control, frozen=True):
+    """It is as you asked."""
+
+
+class UnderWay(Control, frozen=True):
+    """It goes on. Ask again to hear how it ends: to ask twice is to ask once."""
+
+
+class NotDone(Control, frozen=True):
+    """It is not done, and why."""
+
+    reason: str  # one of `ordercast.runtime.administration.REASONS`
+    text: str
+
+
 class Withdrawn(Control, frozen=True):
     """Its place in the list stays: a tag never changes its meaning."""
 
@@ -246,6 +289,7 @@ CONTROLS = (
     Visit, _withdrawn("PreparedToVisit", gid=int), Dialback, DialbackReply,
     StateSought, StateOffer, StateWanted, StatePromised, StateRefused, StateBegin, StateChunk,
     StateEnd, StateAck, StateGivenUp, StateSettled,
+    TableRequest, TableReply, MigrateRequest, DrainRequest, Done, UnderWay, NotDone,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

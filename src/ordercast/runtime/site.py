@@ -23,6 +23,7 @@ from ordercast.errors import GroupClosed, NotPrimary, PeerError
 from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
 from ordercast.membership.standing import Dissolved, News
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.administration import ADMINISTRATIVE, Administration
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
 from ordercast.runtime.control import (
@@ -121,6 +122,7 @@ class Site:
         self.bodies = Bodies(options.codec)
         self.stalls = Stalls()
         self.return_calls = ReturnCalls()
+        self.administration = Administration(self)
         self.states = States(self)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
@@ -415,6 +417,8 @@ class Site:
             conn.send(encode(StatusReply(), status_json(self)))
         elif isinstance(message, Dialback):
             self.return_calls.answer(conn, message)
+        elif isinstance(message, ADMINISTRATIVE):
+            self.administration.answer(conn, message)
         elif self._admission is not None:
             self._admission.handle(conn, message)
         elif self.in_cluster and self.error is None:
@@ -482,6 +486,7 @@ class Site:
         """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
         self.return_calls.stop()
+        self.administration.stop()
         self.states.stop(reason)
         if self.answerer is not None:
             self.answerer.close()

@@ -42,6 +42,7 @@ def stats_of(site: Site) -> dict[str, Any]:
         "max_buffered": site.peers.limits.max_buffered,
         "loop_stalls": site.stalls.stats(),
         "return_calls": site.return_calls.stats(),
+        "administration": site.administration.stats(),
         "steps": site.engine.steps,
         "retransmits": site.engine.retransmits,
         "groups": {

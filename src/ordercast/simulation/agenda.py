@@ -49,18 +49,19 @@ class Lane(dict[int, list[T]]):
 
 
 class Agenda:
-    """Everything that is still to happen. Within a tick: acts, then alarms, then packets."""
+    """Everything that is still to happen. Within a tick: acts, alarms, turns, then packets."""
 
     def __init__(self) -> None:
         self.ticks: list[int] = []  # a heap; a tick may stand in it once per lane
         self.acts: Lane[Act] = Lane(self.ticks)
         self.alarms: Lane[Alarm] = Lane(self.ticks)
+        self.turns: Lane[ProcessId] = Lane(self.ticks)  # of processors; only with a cost model
         self.packets: Lane[Arrival] = Lane(self.ticks)
 
     def clear(self) -> None:
         """Nothing more happens."""
         self.ticks.clear()
-        for lane in (self.acts, self.alarms, self.packets):
+        for lane in (self.acts, self.alarms, self.turns, self.packets):
             lane.clear()
 
     def next_tick(self) -> int | None:

@@ -34,6 +34,7 @@ from ordercast.membership.standing import (
 )
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Arrival
 from ordercast.simulation.config import GroupConfig
+from ordercast.simulation.costs import CostModel
 from ordercast.simulation.engine import EndReason, Limits, Simulation
 from ordercast.simulation.log import Declared, Ended, Left, Row
 from ordercast.simulation.network import Medium, NetworkModel
@@ -78,6 +79,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     options: Options = Options()
     cluster: ClusterOptions = ClusterOptions(heartbeat_ms=20, suspect_ms=100)
+    costs: CostModel | None = None  # what work costs each node; None: it takes no time
     stack: type[ClusteredStack] = ClusteredStack  # another one, to see what a fault in it does
     until_ms: float = 3000.0  # the run ends then ...
     rest_ms: float = 500.0  # ... and nothing may have been said or delivered for so long
@@ -125,7 +127,8 @@ class ClusterSimulation(Simulation):
             config.workload.application(sizes, Random(f"{config.seed} application {p}"))
             for p in range(slots)
         ]
-        super().__init__(machines, applications, rosters, agenda, medium, size=config.workload.size)
+        size, costs = config.workload.size, config.costs
+        super().__init__(machines, applications, rosters, agenda, medium, size=size, costs=costs)
         declared = config.protocol.declaration
         self.pages = {declared.name: config.protocol}
         self.entries = {

@@ -12,6 +12,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.protocols.registry import choose
+from ordercast.simulation.costs import CostModel
 from ordercast.simulation.delays import Delay, Uniform
 from ordercast.simulation.faults import Crash, Fault, FlushTo, Join, Leave, Partition, Visit
 from ordercast.simulation.network import NetworkModel
@@ -50,6 +51,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     consume_ms: float | None = None  # applications take what is delivered after this; None: at once
     detect_ms: float = 50.0  # from a crash until the leader of a led group knows
     trace: Literal["application", "protocol"] = "application"
+    costs: CostModel | None = None  # what work costs each process; None: it takes no time
     limit_ms: float = 600_000.0
     limit_events: int = 50_000_000
     quiet_ms: float = 60_000.0  # stop when no application said or got anything for so long

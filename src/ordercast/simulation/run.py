@@ -77,6 +77,7 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         consume_ticks=None if config.consume_ms is None else _ticks(config.consume_ms),
         detect_ticks=_ticks(config.detect_ms),
         watch=config.trace == "protocol",
+        costs=config.costs,
     )
     for planned in config.workload.plan(
         config.messages, config.groups_of(), _random(config, "workload")

@@ -31,10 +31,15 @@ class Timers:
             due[group, name] = tick
             self.alarms[tick].append((p, group, name))
 
-    def take(self, now: int, alarm: Alarm) -> bool:
-        """Is this alarm the one that counts? If so it is used up."""
+    def counts(self, due: int, alarm: Alarm) -> bool:
+        """Is this alarm, of this tick, the one that counts?"""
         p, group, name = alarm
-        if self.due[p].get((group, name)) != now:
+        return self.due[p].get((group, name)) == due
+
+    def take(self, due: int, alarm: Alarm) -> bool:
+        """Is this alarm, of this tick, the one that counts? If so it is used up."""
+        p, group, name = alarm
+        if self.due[p].get((group, name)) != due:
             return False
         del self.due[p][group, name]
         return True
