@@ -1,0 +1,153 @@
+"""What a node answers to those who administer the cluster.
+
+Only the coordinator answers; any other node says where it is. Who asks has proved that it has the
+key of the cluster, where there is one, and could as well join it: there is no further right.
+
+A wish may take longer than a stranger may stay connected. It is answered with `UnderWay` after a
+while, and whoever made it makes it again: what is under way is not begun twice, and what is so
+already is done at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ordercast.errors import OrdercastError, PeerError
+from ordercast.runtime.control import (
+    Control,
+    Done,
+    DrainRequest,
+    MigrateRequest,
+    NotDone,
+    Redirect,
+    TableReply,
+    TableRequest,
+    UnderWay,
+    encode,
+)
+from ordercast.runtime.placement import TABLES, Placement
+from ordercast.transport.tcp import Connection
+
+if TYPE_CHECKING:
+    from ordercast.runtime.site import Site
+
+log = logging.getLogger("ordercast.runtime.administration")
+
+Wish = MigrateRequest | DrainRequest
+ADMINISTRATIVE = (TableRequest, MigrateRequest, DrainRequest)
+
+REASONS = ("out", "busy", "wrong", "failed")
+"""Not in the cluster; too much under way; cannot be; went wrong on the way."""
+
+HOLD_SECONDS = 1.0  # an answer may take so long before it is `UnderWay`
+MAX_UNDER_WAY = 64  # different wishes at a time
+PAGE_BYTES = 512 * 1024  # of rows in one reply
+
+
+class Administration:
+    """Answers tables and wishes."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.placement = Placement(site)
+        self._under_way: dict[Wish, asyncio.Task[Control]] = {}
+        self._replies: set[asyncio.Task[None]] = set()
+        self.wishes = 0  # that were made here, without repetitions
+        self.refused = 0  # because of MAX_UNDER_WAY
+
+    def answer(self, conn: Connection, request: Control) -> None:
+        """Answer, now or when it is done."""
+        if isinstance(request, TableRequest) and request.table not in TABLES:
+            raise PeerError(f"there is no table {request.table[:80]!r}")
+        elsewhere = self._elsewhere()
+        if elsewhere is not None:
+            conn.send(encode(elsewhere))
+        elif isinstance(request, TableRequest):
+            self._answer_table(conn, request)
+        else:
+            assert isinstance(request, Wish)
+            self._answer_wish(conn, request)
+
+    def _elsewhere(self) -> Control | None:
+        """The answer of one that cannot know; None: this node coordinates."""
+        site = self._site
+        if not site.in_cluster or site.error is not None:
+            return NotDone("out", "this node is not in the cluster now; ask another one")
+        if site.blocked is not None:
+            return NotDone("out", str(site.blocked))
+        if not site.nodeship.coordinates:
+            return Redirect(site.nodeship.coordinator.address)
+        return None
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _answer_table(self, conn: Connection, request: TableRequest) -> None:
+        rows = [row for row in self.placement.rows(request.table) if row.name > request.after]
+        page: list[bytes] = []
+        size = 0
+        for row in rows:
+            page.append(msgspec.json.encode(row))
+            size += len(page[-1])
+            if size > PAGE_BYTES:
+                break
+        payload = b"[" + b",".join(page) + b"]"
+        conn.send(encode(TableReply(len(page) < len(rows)), payload))
+
+    # -- wishes -----------------------------------------------------------------------------------
+
+    def _answer_wish(self, conn: Connection, wish: Wish) -> None:
+        if wish not in self._under_way:
+            if len(self._under_way) >= MAX_UNDER_WAY:
+                self.refused += 1
+                text = f"{MAX_UNDER_WAY} requests are under way; ask again when some are done"
+                conn.send(encode(NotDone("busy", text)))
+                return
+            self._begin(wish)
+        reply = asyncio.ensure_future(self._reply(conn, self._under_way[wish]))
+        self._replies.add(reply)
+        reply.add_done_callback(self._replies.discard)
+
+    def _begin(self, wish: Wish) -> None:
+        self.wishes += 1
+        log.info("asked for: %s", wish)
+        task = asyncio.ensure_future(_outcome(self._fulfil(wish)))
+        self._under_way[wish] = task
+        task.add_done_callback(lambda _: self._under_way.pop(wish, None))
+
+    def _fulfil(self, wish: Wish) -> Coroutine[Any, Any, None]:
+        if isinstance(wish, MigrateRequest):
+            return self.placement.migrate(wish.group, wish.to)
+        return self.placement.drain(wish.node)
+
+    async def _reply(self, conn: Connection, task: asyncio.Task[Control]) -> None:
+        done, _ = await asyncio.wait((task,), timeout=HOLD_SECONDS)
+        conn.send(encode(task.result() if done else UnderWay()))
+
+    def stop(self) -> None:
+        """Answer nobody any more."""
+        for task in (*self._under_way.values(), *self._replies):
+            task.cancel()
+
+    def stats(self) -> dict[str, int]:
+        """Wishes, and the limit of those that are under way."""
+        return {
+            "wishes": self.wishes,
+            "under_way": len(self._under_way),
+            "max_under_way": MAX_UNDER_WAY,
+            "refused": self.refused,
+        }
+
+
+async def _outcome(work: Coroutine[Any, Any, None]) -> Control:
+    try:
+        await work
+    except (OrdercastError, ValueError) as reason:
+        return NotDone("wrong", str(reason))
+    except TimeoutError as reason:
+        return NotDone("failed", str(reason) or "it was not done in time")
+    return Done()

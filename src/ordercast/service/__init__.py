@@ -1,0 +1,1 @@
+"""The sequencer as a daemon, and what administers a cluster from outside."""

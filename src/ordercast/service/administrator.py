@@ -1,0 +1,203 @@
+"""Administers a cluster from outside: asks any of its nodes, and is sent on to the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ordercast.errors import PeerError, UsageError
+from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.administration import HOLD_SECONDS
+from ordercast.runtime.asking import Line
+from ordercast.runtime.control import (
+    Control,
+    Done,
+    DrainRequest,
+    MigrateRequest,
+    NotDone,
+    Redirect,
+    TableReply,
+    TableRequest,
+    UnderWay,
+)
+from ordercast.runtime.exposure import check_address
+from ordercast.runtime.placement import GroupRow, SequencerRow
+from ordercast.runtime.reasons import why_unreachable
+from ordercast.transport.security import NONE, Security
+from ordercast.transport.tcp import connect
+from ordercast.wire.control import Hello
+
+PAUSE = 0.1  # seconds before a node that just changed is asked again
+MAX_ROWS = 1_000_000  # of a table; more is a mistake of the node
+
+R = TypeVar("R", GroupRow, SequencerRow)
+
+ANSWERS: tuple[type[Control], ...] = (TableReply, Done, UnderWay, NotDone, Redirect)
+
+
+class Administrator:
+    """Speaks with the cluster of some nodes.
+
+    `ConnectionError` if none of them answers, `TimeoutError` if it takes longer than `timeout`
+    seconds, `UsageError` if the cluster says that it cannot be.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        *,
+        cluster: str = "ordercast",
+        timeout: float = 5.0,
+        security: Security = NONE,
+    ) -> None:
+        if not nodes:
+            raise ValueError("no node was named; give host:port of any node of the cluster")
+        for address in nodes:
+            check_address(security, "node", address)
+        if not timeout > 0:
+            raise ValueError(f"timeout={timeout} must be positive")
+        self._nodes = tuple(nodes)
+        self._hello = Hello(cluster=cluster, name="administrator", incarnation=0)
+        self._timeout = timeout
+        self._security = security
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    async def groups(self) -> list[GroupRow]:
+        """Every group, and who numbers its messages."""
+        return await self._table("groups", GroupRow)
+
+    async def sequencers(self) -> list[SequencerRow]:
+        """Every node that numbers messages, or would."""
+        return await self._table("sequencers", SequencerRow)
+
+    async def _table(self, table: str, kind: type[R]) -> list[R]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._pages(table, kind)
+        except TimeoutError:
+            nodes = ", ".join(self._nodes)
+            raise TimeoutError(f"no answer of {nodes} within {self._timeout:g} s") from None
+
+    async def _pages(self, table: str, kind: type[R]) -> list[R]:
+        rows: list[R] = []
+        while True:
+            after = rows[-1].name if rows else ""
+            answer, payload = await self._ask(TableRequest(table, after))
+            if not isinstance(answer, TableReply):
+                raise PeerError(f"{type(answer).__name__} is no answer to a TableRequest")
+            page = _rows(payload, kind, after)
+            rows += page
+            if not answer.more:
+                return rows
+            if not page or len(rows) > MAX_ROWS:
+                raise PeerError(f"the table {table!r} has no end")
+
+    # -- wishes -----------------------------------------------------------------------------------
+
+    async def migrate(self, group: str, to: str) -> None:
+        """Let that node number the messages of the group; returns when it does."""
+        await self._wish(
+            MigrateRequest(group, to), f"group {group!r} is still on its way to {to!r}"
+        )
+
+    async def drain(self, node: str) -> None:
+        """Let that node number nothing any more; returns when others have its groups."""
+        await self._wish(DrainRequest(node), f"{node!r} still has groups")
+
+    async def _wish(self, wish: MigrateRequest | DrainRequest, unfinished: str) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    answer, _ = await self._ask(wish)
+                    if isinstance(answer, Done):
+                        return
+        except TimeoutError:
+            raise TimeoutError(
+                f"{unfinished} after {self._timeout:g} s; it goes on, and the same command waits "
+                "for its end"
+            ) from None
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    async def _ask(self, question: Control) -> tuple[Control, bytes]:
+        """The coordinator's answer. While the cluster changes, it is looked for again."""
+        while True:
+            search = _Search()
+            for address in self._nodes:
+                found = await self._ask_from(address, question, search)
+                if found is not None:
+                    return found
+            if not search.sent_on:
+                raise ConnectionError(f"no node of the cluster answers ({search})")
+            await asyncio.sleep(PAUSE)
+
+    async def _ask_from(
+        self, address: str, question: Control, search: _Search
+    ) -> tuple[Control, bytes] | None:
+        """Ask that node, or the one to which it sends us; None if it is no use now."""
+        try:
+            answer, payload = await self._ask_one(address, question)
+            if isinstance(answer, Redirect):
+                search.sent_on = True
+                address = self._checked(answer.leader)
+                answer, payload = await self._ask_one(address, question)
+        except (OSError, PeerError) as reason:
+            search.reasons[address] = why_unreachable(reason)
+            return None
+        if isinstance(answer, Redirect):
+            search.reasons[address] = "it was said to coordinate, and does not"
+            return None
+        if isinstance(answer, NotDone):
+            if answer.reason != "out":
+                raise UsageError(answer.text)
+            search.reasons[address] = answer.text
+            return None
+        return answer, payload
+
+    def _checked(self, leader: str) -> str:
+        """The address that a node sent us to."""
+        try:
+            check_address(self._security, "coordinator", leader)
+        except ValueError as reason:
+            raise PeerError(str(reason)) from None
+        return leader
+
+    async def _ask_one(self, address: str, question: Control) -> tuple[Control, bytes]:
+        host, port = parse_address("address", address)
+        line = Line()
+        timeout = self._timeout + HOLD_SECONDS
+        conn = await connect(
+            host, port, hello=self._hello, handler=line, timeout=timeout, security=self._security
+        )
+        try:
+            return await line.ask_any(conn, question, ANSWERS, timeout)
+        finally:
+            conn.close("asked")
+
+
+class _Search:
+    """One round over the nodes that were named."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}  # by address: why it did not answer
+        self.sent_on = False  # some node lives, and said whom to ask
+
+    def __str__(self) -> str:
+        return "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+
+
+def _rows(payload: bytes, kind: type[R], after: str) -> list[R]:
+    """Rows in the order of their names, as they must be."""
+    try:
+        rows: list[R] = msgspec.json.decode(payload, type=list[kind])  # type: ignore[valid-type]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PeerError(f"the table is malformed: {error}") from None
+    for row in rows:
+        if row.name <= after:
+            raise PeerError("the rows of the table are not in order")
+        after = row.name
+    return rows
