@@ -96,8 +96,15 @@ def test_a_component_that_lost_a_link_and_gained_another_is_judged_as_one() -> N
     kept.leave(2, 3)  # 3 is apart, but nobody asked yet
     kept.add(0)
     for p in (1, 2):
-        kept.enter(0, p)  # the marked component gets a lower name
+        kept.enter(0, p)  # the component gets a lower name
     assert kept.all() == [frozenset({0, 1, 2}), frozenset({3})]
+
+
+def test_a_component_falls_into_pieces_when_its_middle_is_cut_off() -> None:
+    kept = of({1: {1, 2}, 2: {1, 2, 3, 4, 5, 6}, 3: {3, 4}, 4: {5, 6}}, STRONG)
+    for p in (1, 3, 5):
+        kept.leave(2, p)  # 1, 3 and 4 were held together by 2 only
+    assert kept.all() == [frozenset({1}), frozenset({2}), frozenset({3}), frozenset({4})]
 
 
 def of(groups: Members, share: int) -> Components:

@@ -12,7 +12,7 @@ G1 = {p, q}, G2 = {p, r}, G = {q, r}, all three become one when p joins G.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from typing import Final
@@ -43,18 +43,11 @@ def _components(groups: Groups, share: int) -> list[frozenset[GroupId]]:
     for g, members in groups.items():
         for p in members:
             of.setdefault(p, set()).add(g)
-    return _parts(groups, groups, of, share)
-
-
-def _parts(
-    among: Iterable[GroupId], members: Groups, of: GroupsOf, share: int
-) -> list[frozenset[GroupId]]:
-    """The components of these groups; no link leads out of `among`."""
     seen: set[GroupId] = set()
     parts: list[frozenset[GroupId]] = []
-    for g in sorted(among):
+    for g in sorted(groups):
         if g not in seen:
-            parts.append(_reach(g, members, of, share))
+            parts.append(_reach(g, groups, of, share))
             seen |= parts[-1]
     return parts
 
@@ -63,18 +56,22 @@ def _reach(g: GroupId, members: Groups, of: GroupsOf, share: int) -> frozenset[G
     part = {g}
     todo = [g]
     while todo:
-        shared = Counter(chain.from_iterable(of[p] for p in members[todo.pop()]))
-        linked = {x for x, n in shared.items() if n >= share} - part
+        linked = _linked(todo.pop(), members, of, share) - part
         part |= linked
         todo += linked
     return frozenset(part)
 
 
+def _linked(g: GroupId, members: Groups, of: GroupsOf, share: int) -> set[GroupId]:
+    shared = Counter(chain.from_iterable(of[p] for p in members[g]))
+    return {x for x, n in shared.items() if n >= share}
+
+
 class Components(PlainState):
     """The components of groups whose members come and go, kept up to date.
 
-    A link that appears merges two components at once. One that disappears only marks its component:
-    whether it fell apart is found out, once for all marks, when somebody asks.
+    A link that appears merges two components at once. One that disappears is noted: whether its
+    ends are still connected is found out when somebody asks.
     """
 
     def __init__(self, share: int) -> None:
@@ -83,7 +80,7 @@ class Components(PlainState):
         self.of: dict[ProcessId, set[GroupId]] = {}  # the groups of each process
         self.label: dict[GroupId, GroupId] = {}  # the lowest group of each group's component
         self.parts: dict[GroupId, set[GroupId]] = {}  # the components, by label
-        self.torn: set[GroupId] = set()  # labels of components that lost a link
+        self.lost: list[tuple[GroupId, GroupId]] = []  # links that are gone; see _mend
 
     def add(self, g: GroupId) -> None:
         """A group without members."""
@@ -116,8 +113,9 @@ class Components(PlainState):
             return
         inside.remove(p)
         self.of[p].remove(g)
-        if any(len(inside & self.members[x]) == self.share - 1 for x in self.of[p]):
-            self.torn.add(self.label[g])
+        for x in self.of[p]:
+            if len(inside & self.members[x]) == self.share - 1:
+                self.lost.append((g, x))
         if not self.of[p]:
             del self.of[p]
 
@@ -133,6 +131,10 @@ class Components(PlainState):
         self._mend()
         return [frozenset(self.parts[label]) for label in sorted(self.parts)]
 
+    def with_any(self, groups: Set[GroupId]) -> list[frozenset[GroupId]]:
+        """The components that hold any of these groups, by their lowest group."""
+        return [part for part in self.all() if not part.isdisjoint(groups)]
+
     def _linked_by(self, g: GroupId, joining: Iterable[ProcessId]) -> list[GroupId]:
         """The groups of those who join that are linked with g once they are in."""
         inside = self.members.get(g, set()).union(joining)
@@ -146,14 +148,44 @@ class Components(PlainState):
         for g in self.parts[high]:
             self.label[g] = low
         self.parts[low] |= self.parts.pop(high)
-        if high in self.torn:
-            self.torn.remove(high)
-            self.torn.add(low)
 
     def _mend(self) -> None:
-        for torn in sorted(self.torn):
-            for part in _parts(self.parts.pop(torn), self.members, self.of, self.share):
-                label = min(part)
-                self.parts[label] = set(part)
-                self.label.update(dict.fromkeys(part, label))
-        self.torn.clear()
+        """Split what is connected no more.
+
+        A component, as we have it, is connected by its links and those in `lost`. So when a part
+        of it is cut off, lost links that led through this part must go on holding the rest: we
+        tie them to a group that stays.
+        """
+        while self.lost:
+            a, b = self.lost.pop()
+            part = self._cut_off(a, b) if a != b else None
+            if part:
+                self._split(part)
+                stays = a if b in part else b
+                self.lost = [
+                    (stays if x in part else x, stays if y in part else y) for x, y in self.lost
+                ]
+
+    def _cut_off(self, a: GroupId, b: GroupId) -> set[GroupId] | None:
+        """All that is connected with a or all with b, if these are apart: the first we have all of.
+
+        Searching from both ends, a step here and a step there, costs little if they are still
+        near to each other, or if one part is small.
+        """
+        seen = {a: {a}, b: {b}}
+        todo = {a: deque((a,)), b: deque((b,))}
+        while True:
+            for end, other in ((a, b), (b, a)):
+                if not todo[end]:
+                    return seen[end]
+                linked = _linked(todo[end].popleft(), self.members, self.of, self.share)
+                if not linked.isdisjoint(seen[other]):
+                    return None
+                todo[end] += linked - seen[end]
+                seen[end] |= linked
+
+    def _split(self, part: set[GroupId]) -> None:
+        whole = self.parts.pop(self.label[min(part)])
+        for piece in (part, whole - part):
+            self.parts[min(piece)] = piece
+            self.label.update(dict.fromkeys(piece, min(piece)))

@@ -185,7 +185,7 @@ class Placement(PlainState):
         """
         lost = set(lost)
         before = dict(self.host)
-        parts = self._heaviest_first({self.component(g) for g in lost})
+        parts = self._heaviest_first(self.components.with_any(lost))
         spread = [(part, self._spread(part)) for part in parts]
         for part, at in sorted(spread, key=lambda s: s[1].keys().isdisjoint(eligible)):
             survived = at.keys() & set(eligible)
@@ -225,9 +225,9 @@ class Placement(PlainState):
     def drain(self, host: ProcessId, eligible: Iterable[ProcessId]) -> list[Move]:
         """Where each component of this host should go; nowhere if no other host is eligible."""
         loads = {h: self.load(h) for h in eligible if h != host}
-        parts = {self.component(g) for g, h in self.host.items() if h == host}
+        here = {g for g, h in self.host.items() if h == host}
         moves = []
-        for part in self._heaviest_first(parts) if loads else ():
+        for part in self._heaviest_first(self.components.with_any(here)) if loads else ():
             near = {self.host[g] for g in part} & loads.keys()
             dest = min(near or loads, key=lambda h: (loads[h], h))
             loads[dest] += sum(self.weight(g) for g in part if self.host[g] != dest)
