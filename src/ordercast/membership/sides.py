@@ -90,6 +90,8 @@ class Sides(Suspicion):
         ready = None if self.prepared is None else self.prepared.view
         if ready is None or self.cluster_options.partition == "merge":  # numbers of two sides meet
             return False
+        if self.node_view is not None and self.node_view.number >= ready.number:
+            return False  # it was let in again meanwhile
         same = (beat.view, beat.coordinator) == (ready.number, ready.coordinator)
         return same and q in ready.pids
 
