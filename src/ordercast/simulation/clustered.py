@@ -41,6 +41,7 @@ from ordercast.simulation.network import Medium, NetworkModel
 from ordercast.simulation.outcome import Outcome
 from ordercast.simulation.run import no_collection, statistics_of
 from ordercast.simulation.seats import Roster
+from ordercast.simulation.timed import TimedSimulation
 from ordercast.simulation.workload import Workload
 from ordercast.stack.clustered import ClusteredStack
 
@@ -127,8 +128,7 @@ class ClusterSimulation(Simulation):
             config.workload.application(sizes, Random(f"{config.seed} application {p}"))
             for p in range(slots)
         ]
-        size, costs = config.workload.size, config.costs
-        super().__init__(machines, applications, rosters, agenda, medium, size=size, costs=costs)
+        super().__init__(machines, applications, rosters, agenda, medium, size=config.workload.size)
         declared = config.protocol.declaration
         self.pages = {declared.name: config.protocol}
         self.entries = {
@@ -424,6 +424,10 @@ class ClusterSimulation(Simulation):
                 self.record((p, self.now, Ended("end")))
 
 
+class TimedCluster(ClusterSimulation, TimedSimulation):
+    """Nodes whose work takes time. All starts of a host have a processor of their own."""
+
+
 class ClusterOutcome(Outcome):
     """A run that is over, and how its nodes stood then."""
 
@@ -460,7 +464,11 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
     slots = config.hosts * MAX_STARTS
     network = Random(f"ordercast {config.seed} network")
     medium = Medium(config.network, slots, agenda.packets, network)
-    simulation = ClusterSimulation(config, agenda, medium)
+    if config.costs is None:
+        simulation = ClusterSimulation(config, agenda, medium)
+    else:
+        simulation = TimedCluster(config, agenda, medium)
+        simulation.give_processors(config.costs)
     groups_of = {h: tuple(sorted(gs)) for h, gs in simulation.wishes.items()}
     for planned in config.workload.plan(
         config.messages, groups_of, Random(f"ordercast {config.seed} workload")

@@ -22,7 +22,6 @@ from ordercast.core.events import (
     Flush,
     Kept,
     Multicast,
-    Receive,
     Timer,
     View,
 )
@@ -31,11 +30,9 @@ from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
 from ordercast.simulation.agenda import Agenda, Alarm, Arrival
-from ordercast.simulation.costs import CostModel
 from ordercast.simulation.log import NAMES, Ended, Row, Sent, TraceLog
 from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
-from ordercast.simulation.processors import Processors
 from ordercast.simulation.seats import Roster, Seat
 from ordercast.simulation.timers import Timers
 from ordercast.simulation.weighing import Scale
@@ -90,7 +87,6 @@ class Simulation:
         consume_ticks: int | None = None,
         detect_ticks: int = 1,
         watch: bool = False,
-        costs: CostModel | None = None,
     ) -> None:
         self.machines = machines
         self.applications = applications
@@ -102,9 +98,6 @@ class Simulation:
         self.consume_ticks = consume_ticks  # how long applications take; None: machines don't ask
         self.detect_ticks = detect_ticks  # from a crash until the leader knows
         self.timers = Timers(len(machines), agenda.alarms)
-        self.processors: Processors | None = None  # None: no work takes time
-        if costs is not None:
-            self.processors = Processors(costs, len(machines), agenda.turns)
         self.log = TraceLog()
         self.record = self.log.records.append
         self.now = 0
@@ -164,7 +157,7 @@ class Simulation:
             for alarm in agenda.alarms.pop(tick, ()):
                 self._ring(alarm)
             if turns:
-                self._take_turns(tick)
+                self._take_turns(turns.pop(tick, ()))
             if tick in agenda.packets:
                 self._arrive(agenda.packets.pop(tick))
             if self.events != before:  # not only alarms that no longer count
@@ -181,13 +174,6 @@ class Simulation:
 
     def say(self, p: ProcessId, groups: Iterable[GroupId]) -> None:
         """The application at p multicasts one message to each of these groups, in this order."""
-        if self.processors is not None:
-            act = partial(self._say_now, p, tuple(groups))
-            self.processors.line_up(p, self.now, 0.0, act)
-        else:
-            self._say_now(p, groups)
-
-    def _say_now(self, p: ProcessId, groups: Iterable[GroupId]) -> None:
         if self.alive[p] is not None:
             self.intents.extend((g, 0) for g in groups)
             self._speak(p)
@@ -297,9 +283,6 @@ class Simulation:
     # -- what falls due -------------------------------------------------------------------------
 
     def _arrive(self, arrivals: list[Arrival]) -> None:
-        if self.processors is not None:
-            self._line_up(arrivals, self.processors)
-            return
         # Most of a run is spent here; this is `hand` written out for one packet after the other.
         alive, now = self.alive, self.now
         carry, hand_over, request = self.medium.carry, self._hand_over, self.timers.request
@@ -323,46 +306,19 @@ class Simulation:
         self.missed += missed
         self.events += len(arrivals) - missed
 
-    def _line_up(self, arrivals: list[Arrival], processors: Processors) -> None:
-        """Packets wait until their receivers have the time to read them."""
-        for p, batch in arrivals:
-            cost = processors.costs.receiving(batch[0].header, batch[0].payload)
-            processors.line_up(p, self.now, cost, partial(self._read, p, batch))
-
-    def _read(self, p: ProcessId, batch: tuple[Receive]) -> None:
-        if self.alive[p] is None:
-            self.missed += 1
-        else:
-            self.hand(p, batch)
-
-    def _take_turns(self, tick: int) -> None:
-        assert self.processors is not None
-        for p in self.agenda.turns.pop(tick, ()):
-            self.processors.take_turn(p, tick)
+    def _take_turns(self, processes: Sequence[ProcessId]) -> None:
+        raise AssertionError("only processes that take time take turns")
 
     def _ring(self, alarm: Alarm) -> None:
-        if not self.timers.counts(self.now, alarm):
-            return
-        if self.processors is None:
-            self._fire(self.now, alarm)
-        else:
-            act = partial(self._fire, self.now, alarm)
-            self.processors.line_up(alarm[0], self.now, self.processors.costs.event_us, act)
+        if self.timers.take(self.now, alarm):
+            self._ring_now(alarm)
 
-    def _fire(self, due: int, alarm: Alarm) -> None:
-        if self.timers.take(due, alarm):  # it may have been cancelled while it waited
-            p, group, name = alarm
-            self.timers_fired += 1
-            self.hand(p, (Timer(group, name),))
+    def _ring_now(self, alarm: Alarm) -> None:
+        p, group, name = alarm
+        self.timers_fired += 1
+        self.hand(p, (Timer(group, name),))
 
     def _consume(self, p: ProcessId, g: GroupId) -> None:
-        if self.processors is None:
-            self._consume_now(p, g)
-        else:
-            act = partial(self._consume_now, p, g)
-            self.processors.line_up(p, self.now, self.processors.costs.event_us, act)
-
-    def _consume_now(self, p: ProcessId, g: GroupId) -> None:
         if self.alive[p] is not None:
             seat = self.seats[p][g]
             frames, seat.unconsumed = seat.unconsumed, 0
@@ -381,11 +337,8 @@ class Simulation:
 
     def _carry_out(self, p: ProcessId, out: Output) -> None:
         """The effects of one step, in the order that `Output` states."""
-        leave = self.now
-        if self.processors is not None:
-            leave = self.processors.effects(p, leave, out)
         if out.transmits:
-            self.medium.carry(p, leave, out.transmits)
+            self.medium.carry(p, self.now, out.transmits)
         if out.deliveries:
             self._hand_over(p, out.deliveries)
         if out.timers:
@@ -491,7 +444,7 @@ class Simulation:
             self.news = self.now
             self.record((p, self.now, Sent(g, seat.sent, self.size)))
             self.events += 1
-            message = Multicast(g, pack(seat.sent, depth, self.size))
-            if self.processors is not None:
-                self.processors.work(p, self.now, self.processors.costs.multicast_us)
-            self._carry_out(p, machine.step((message,)))
+            self._multicast(p, machine, Multicast(g, pack(seat.sent, depth, self.size)))
+
+    def _multicast(self, p: ProcessId, machine: Steps, message: Multicast) -> None:
+        self._carry_out(p, machine.step((message,)))

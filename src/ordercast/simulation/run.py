@@ -19,6 +19,7 @@ from ordercast.simulation.log import Declared
 from ordercast.simulation.network import Medium
 from ordercast.simulation.outcome import Outcome, Statistics
 from ordercast.simulation.seats import Roster
+from ordercast.simulation.timed import TimedSimulation
 from ordercast.stack.stack import Stack
 
 
@@ -63,7 +64,8 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         for g, group in config.group_list()
     }
     sizes = {g: len(roster.members) for g, roster in rosters.items()}
-    simulation = Simulation(
+    kind = Simulation if config.costs is None else TimedSimulation
+    simulation = kind(
         machines,
         [
             config.workload.application(sizes, _random(config, f"application {p}"))
@@ -77,8 +79,10 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         consume_ticks=None if config.consume_ms is None else _ticks(config.consume_ms),
         detect_ticks=_ticks(config.detect_ms),
         watch=config.trace == "protocol",
-        costs=config.costs,
     )
+    if isinstance(simulation, TimedSimulation):
+        assert config.costs is not None
+        simulation.give_processors(config.costs)
     for planned in config.workload.plan(
         config.messages, config.groups_of(), _random(config, "workload")
     ):

@@ -1,0 +1,66 @@
+"""One processor per process: what comes while it is busy waits, in the order it came.
+
+A packet is read first, which takes time; then the machine steps, and its effects happen in that
+instant; what it transmits leaves when it has been sent, which takes time again. Work is added up in
+microseconds and rounded to ticks only where something happens, so cheap steps add up, too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ordercast.core.events import View
+from ordercast.core.ids import ProcessId
+from ordercast.core.output import Output
+from ordercast.simulation.agenda import TICK_US, Act, Lane
+from ordercast.simulation.costs import CostModel
+
+
+class Processors:
+    """Who is busy until when, and what waits for that."""
+
+    def __init__(self, costs: CostModel, processes: int, turns: Lane[ProcessId]) -> None:
+        self.costs = costs
+        self.turns = turns
+        self.free_us = [0.0] * processes  # when the processor has done all it began
+        self.busy_us = [0.0] * processes  # how long it has worked
+        # The first act of a line has begun, and happens at a turn that stands in the agenda.
+        self.lines: list[deque[tuple[float, Act]]] = [deque() for _ in range(processes)]
+        self.longest_line = 0
+
+    def work(self, p: ProcessId, now: int, cost_us: float) -> int:
+        """p works; the tick in which it has done this and all it began before."""
+        free = max(self.free_us[p], now * TICK_US) + cost_us
+        self.free_us[p] = free
+        self.busy_us[p] += cost_us
+        return max(now, round(free / TICK_US))
+
+    def line_up(self, p: ProcessId, now: int, cost_us: float, act: Act) -> None:
+        """p does this as soon as it may: when it is free, and `cost_us` later."""
+        line = self.lines[p]
+        if line:
+            line.append((cost_us, act))
+            self.longest_line = max(self.longest_line, len(line))
+        elif (tick := self.work(p, now, cost_us)) == now:
+            act()
+        else:
+            line.append((cost_us, act))
+            self.turns[tick].append(p)
+
+    def take_turn(self, p: ProcessId, now: int) -> None:
+        """Do what p has finished reading, and begin with the next."""
+        line = self.lines[p]
+        while line:
+            line[0][1]()
+            line.popleft()
+            if line and (tick := self.work(p, now, line[0][0])) > now:
+                self.turns[tick].append(p)
+                return
+
+    def effects(self, p: ProcessId, now: int, out: Output) -> int:
+        """p carries out the effects of a step; the tick in which its packets leave."""
+        costs = self.costs
+        cost = sum(map(costs.sending, out.transmits))
+        if costs.delivery_us:
+            cost += costs.delivery_us * sum(not isinstance(d, View) for d in out.deliveries)
+        return self.work(p, now, cost)
