@@ -79,31 +79,33 @@ class Arrivals(Sides):
         self._confirm()
 
     def _on_nodes(self, q: ProcessId, nodes: Nodes) -> None:
-        view, now = nodes.view, self.node_view
-        if self.out_of_it or (now is not None and view.number <= now.number):
+        if self.out_of_it or not self._is_news(nodes.view):
             return
+        view, now = nodes.view, self.node_view
         if self.me not in view.pids:
             if self.going and not self.stopped:
                 self._leave_for_good(Out(view.number, q))
-            return
-        if now is None or (q == now.coordinator and not self.stopped):
-            self._adopt(nodes)
+        elif now is None or (q == now.coordinator and not self.stopped):
+            self._finish_if_begun(nodes.installed)
+            if self._is_news(view):
+                self._adopt(nodes)
             if not self.retired and not self.stopped:  # this is a vote, too
                 self._tell((q,), NodesAck(view.number))
             self.repeat_wishes()
-        elif self.blocked is not None and self._has_begun(nodes.installed):
+        elif self.blocked is not None:
             # Its coordinator is gone, and this came too late to be counted. But it may be in
             # force, and with those who are in it there may be enough.
-            assert self.node_view is not None
-            if view.number > self.node_view.number:
+            self._finish_if_begun(nodes.installed)
+            if self.installed == nodes.installed and not self.out_of_it and self._is_news(view):
                 self._adopt(nodes)
 
-    def _has_begun(self, attempt: Attempt | None) -> bool:
-        """Is this the attempt that made our view, or one that is ready here? Somebody has begun it
-        then, and we finish it."""
+    def _is_news(self, view: NodeView) -> bool:
+        return self.node_view is None or view.number > self.node_view.number
+
+    def _finish_if_begun(self, attempt: Attempt | None) -> None:
+        """A view came after this attempt. If it is ready here, somebody has begun it."""
         if self.prepared is not None and self.prepared.attempt == attempt:
             self._install()
-        return self.installed == attempt and not self.out_of_it
 
     def _adopt(self, nodes: Nodes) -> None:
         self.installed = nodes.installed
