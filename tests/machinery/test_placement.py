@@ -118,6 +118,8 @@ def test_a_new_group_is_placed_where_its_founders_groups_must_be() -> None:
     strong = placed({1: ({1, 2}, S), 2: ({3, 4}, T)})
     send(strong, 1, 5.0)
     assert strong.place_new(3, (S, T), founders=(1,)) == T
+    assert strong.place_new(4, (S, T), founders=(1, 2, 3, 4)) == S  # 16 + 1, at T 2 + 16
+    assert strong.place_new(5, (T, U), founders=(1, 2, 3, 4)) == T  # S is not eligible
 
 
 # JOIN and resolve
@@ -237,7 +239,7 @@ def test_D2_a_leaver_keeps_groups_together_until_it_is_settled() -> None:
     assert placement.component(1) == {1, 2}
     placement.settled(1, 2)
     assert placement.component(1) == {1}
-    assert placement.members[1] == {1}
+    assert placement.members[1] == {1} and placement.leaving == {}
 
 
 def test_a_leaver_also_fuses_groups_that_meet_before_it_is_settled() -> None:
@@ -266,6 +268,8 @@ def test_a_join_of_another_keeps_together_what_was_about_to_split() -> None:
 
 def test_news_of_a_group_that_is_gone_is_ignored() -> None:
     placement = placed({1: ({1, 2}, S)})
+    for _ in range(2):
+        placement.measured(1, 9.0, {1: 9})
     placement.left(1, 2)
     placement.forget(1)
     before = placement.fingerprint()
@@ -319,6 +323,10 @@ def test_lost_groups_without_a_surviving_host_are_spread_heaviest_first() -> Non
     )
     assert placement.place_all((1, 2, 3, 4), (T, U)) == {2: U, 3: U, 1: T, 4: T}
     assert at(placement, S, T, U) == [0.0, 3.0, 2.0]
+
+
+def test_a_group_whose_host_is_eligible_after_all_stays() -> None:
+    assert placed({1: ({1, 2}, S), 2: ({3, 4}, T)}).place_all((1,), (T, S)) == {1: S}
 
 
 def test_those_that_stay_count_before_the_homeless_are_spread() -> None:

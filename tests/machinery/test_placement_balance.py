@@ -134,6 +134,8 @@ def test_if_the_busiest_cannot_be_relieved_the_next_one_is() -> None:
     huge, half = Placed(frozenset({1}), S, 1000.0), Placed(frozenset({2}), T, 300.0)
     assert best_move(loads, [huge, half]) == (frozenset({2}), U)
     assert best_move(loads, [huge]) is None
+    few = Placed(frozenset({2}), T, 40.0)
+    assert best_move({S: 1000.0, T: 90.0, U: 0.0}, [huge, few]) is None  # T is light enough
 
 
 def test_the_component_that_evens_out_most_is_chosen() -> None:
@@ -226,12 +228,12 @@ def test_of_several_components_the_busiest_moves_first() -> None:
 def test_after_a_move_two_new_windows_are_needed() -> None:
     placement = placed({1: S})
     sent(placement, {1: MOST}, {1: MOST})
-    assert carried_out(placement, placement.majority_sender((S, T))) == (frozenset({1}), T)
-    other = {1: {S: 99}}
-    sent(placement, other)
+    placement.moved(1, U)
     assert placement.majority_sender((S, T)) is None
-    sent(placement, other)
-    assert placement.majority_sender((S, T)) == (frozenset({1}), S)
+    sent(placement, {1: MOST})
+    assert placement.majority_sender((S, T)) is None
+    sent(placement, {1: MOST})
+    assert placement.majority_sender((S, T)) == (frozenset({1}), T)
 
 
 def test_what_is_at_its_majority_sender_is_not_moved_to_even_out_the_load() -> None:

@@ -50,7 +50,6 @@ class Balance(PlainState):
     def moving(self) -> None:
         """A component moves because of this."""
         self.rest = REST
-        self.uneven = 0
 
 
 def best_move(

@@ -13,7 +13,7 @@ G1 = {p, q}, G2 = {p, r}, G = {q, r}, all three become one when p joins G.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from itertools import chain
 from typing import Final
 
@@ -98,8 +98,6 @@ class Components(PlainState):
 
     def enter(self, g: GroupId, p: ProcessId) -> None:
         """p is a member of g from now on."""
-        if p in self.members[g]:
-            return
         linked = self._linked_by(g, (p,))
         self.members[g].add(p)
         self.of.setdefault(p, set()).add(g)
@@ -135,10 +133,10 @@ class Components(PlainState):
         """The components that hold any of these groups, by their lowest group."""
         return [part for part in self.all() if not part.isdisjoint(groups)]
 
-    def _linked_by(self, g: GroupId, joining: Iterable[ProcessId]) -> list[GroupId]:
+    def _linked_by(self, g: GroupId, joining: Collection[ProcessId]) -> list[GroupId]:
         """The groups of those who join that are linked with g once they are in."""
         inside = self.members.get(g, set()).union(joining)
-        near = set().union(*(self.of.get(p, ()) for p in joining)) - {g}
+        near = set().union(*(self.of.get(p, ()) for p in joining))
         return [x for x in near if len(inside & self.members[x]) >= self.share]
 
     def _merge(self, one: GroupId, other: GroupId) -> None:
