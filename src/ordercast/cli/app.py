@@ -10,6 +10,7 @@ import typer
 
 from ordercast import __version__
 from ordercast.cli.admin import drain, groups, migrate, sequencers
+from ordercast.cli.calibrate import calibrate
 from ordercast.cli.chat import chat
 from ordercast.cli.compare import compare
 from ordercast.cli.demo import demo
@@ -17,6 +18,7 @@ from ordercast.cli.doctor import doctor
 from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
 from ordercast.cli.protocols import protocols
+from ordercast.cli.sequencer import sequencer
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
 from ordercast.cli.verify import verify
@@ -33,7 +35,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo, chat, simulate, explore, verify, compare, watch, protocols, status, doctor, why,
-    groups, sequencers, migrate, drain,
+    sequencer, groups, sequencers, migrate, drain, calibrate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

@@ -13,7 +13,9 @@ from ordercast.core.ids import ProcessId
 from ordercast.errors import ConfigError
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
+from ordercast.simulation.costs import read_costs
 from ordercast.simulation.faults import Crash
+from ordercast.simulation.outcome import Outcome
 from ordercast.simulation.run import simulate as run_simulation
 from ordercast.simulation.workload import Workload
 
@@ -42,6 +44,9 @@ def simulate(
     trace: str = typer.Option(
         "application", help="'protocol' also records packets and what is held back, and why."
     ),
+    costs: Path | None = typer.Option(
+        None, help="What work costs: a file that `ordercast calibrate` wrote. Else it is free."
+    ),
     out: Path = typer.Option(..., help="FILE.jsonl, FILE.csv, or a folder (Parquet)."),
     as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
@@ -58,6 +63,7 @@ def simulate(
             faults=_crashes(crash, messages),
             seed=seed,
             trace=trace,  # type: ignore[arg-type]  # it is checked there
+            costs=None if costs is None else read_costs(costs),
         )
         with progress.status(f"simulating {protocol} with {members} members, seed {seed}"):
             outcome = run_simulation(config)
@@ -67,6 +73,7 @@ def simulate(
         "ended": outcome.ended,
         "files": [str(file) for file in files],
         **msgspec.to_builtins(outcome.statistics),
+        **({} if costs is None else _performance(outcome)),
     }
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(figures)).decode())
@@ -78,6 +85,17 @@ def simulate(
     console.print(table)
     verify = f"ordercast verify {out}{_expectations(protocol)}"
     console.print(f"judge it: {verify}", highlight=False, soft_wrap=True)
+
+
+def _performance(outcome: Outcome) -> dict[str, float]:
+    figures = outcome.performance()
+    return {
+        "throughput_per_s": round(figures.throughput, 1),
+        "delay_p50_ms": figures.delay_p50_ms,
+        "delay_p99_ms": figures.delay_p99_ms,
+        "busiest_process": round(max(figures.busy), 4),
+        "longest_line": figures.longest_line,
+    }
 
 
 def _expectations(protocol: str) -> str:

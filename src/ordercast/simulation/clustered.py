@@ -500,6 +500,7 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
         tuple(Declared(g, (), declared) for g, _ in config.group_list()),
         simulation.log,
         tuple(simulation.first_faults),
+        simulation.processors if isinstance(simulation, TimedSimulation) else None,
     )
     outcome.standing = simulation.standing()
     outcome.node_views = simulation.node_views

@@ -10,6 +10,8 @@ import msgspec
 from ordercast.core.ids import ProcessId
 from ordercast.simulation.engine import EndReason
 from ordercast.simulation.log import Declared, TraceLog, declared_events, logged_events
+from ordercast.simulation.performance import Performance, performance_of
+from ordercast.simulation.processors import Processors
 from ordercast.trace.schema import Event
 from ordercast.trace.write import write_csv, write_jsonl, write_parquet
 
@@ -48,6 +50,7 @@ class Outcome:
         groups: tuple[Declared, ...],
         log: TraceLog,
         first_faults: tuple[tuple[ProcessId, ProcessId, str], ...],
+        processors: Processors | None = None,
     ) -> None:
         self.run = run
         self.ended = ended  # "quiescent", or the limit that stopped it
@@ -55,11 +58,16 @@ class Outcome:
         self.groups = groups
         self.log = log
         self.first_faults = first_faults  # (process, the peer it blames, what), the first 100
+        self.processors = processors  # None: work took no time
 
     @property
     def quiescent(self) -> bool:
         """Nothing was under way and no timer running: all logs are complete."""
         return self.ended == "quiescent"
+
+    def performance(self) -> Performance:
+        """Throughput, delays, and how busy each process was."""
+        return performance_of(self.log, self.groups, self.processors)
 
     def events(self) -> list[Event]:
         """The trace."""

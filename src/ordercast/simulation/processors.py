@@ -15,6 +15,8 @@ from ordercast.core.output import Output
 from ordercast.simulation.agenda import TICK_US, Act, Lane
 from ordercast.simulation.costs import CostModel
 
+SLICE_US = 1000  # so finely it is remembered when a processor worked
+
 
 class Processors:
     """Who is busy until when, and what waits for that."""
@@ -23,7 +25,7 @@ class Processors:
         self.costs = costs
         self.turns = turns
         self.free_us = [0.0] * processes  # when the processor has done all it began
-        self.busy_us = [0.0] * processes  # how long it has worked
+        self.worked: list[dict[int, float]] = [{} for _ in range(processes)]  # us, by slice of time
         # The first act of a line has begun, and happens at a turn that stands in the agenda.
         self.lines: list[deque[tuple[float, Act]]] = [deque() for _ in range(processes)]
         self.longest_line = 0
@@ -32,7 +34,9 @@ class Processors:
         """p works; the tick in which it has done this and all it began before."""
         free = max(self.free_us[p], now * TICK_US) + cost_us
         self.free_us[p] = free
-        self.busy_us[p] += cost_us
+        if cost_us:
+            worked, at = self.worked[p], int(free / SLICE_US)
+            worked[at] = worked.get(at, 0.0) + cost_us
         return max(now, round(free / TICK_US))
 
     def line_up(self, p: ProcessId, now: int, cost_us: float, act: Act) -> None:
@@ -56,6 +60,13 @@ class Processors:
             if line and (tick := self.work(p, now, line[0][0])) > now:
                 self.turns[tick].append(p)
                 return
+
+    def shares(self, first_us: float, last_us: float) -> tuple[float, ...]:
+        """Which share of this time each process worked, to the slice."""
+        slices = range(int(first_us / SLICE_US), int(last_us / SLICE_US) + 1)
+        span = len(slices) * SLICE_US
+        spent = (sum(us for at, us in worked.items() if at in slices) for worked in self.worked)
+        return tuple(min(1.0, us / span) for us in spent)
 
     def effects(self, p: ProcessId, now: int, out: Output) -> int:
         """p carries out the effects of a step; the tick in which its packets leave."""

@@ -106,6 +106,7 @@ def outcome(config: SimulationConfig, simulation: Simulation, ended: EndReason) 
         groups,
         simulation.log,
         tuple(simulation.first_faults),
+        simulation.processors if isinstance(simulation, TimedSimulation) else None,
     )
 
 

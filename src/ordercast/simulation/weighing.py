@@ -25,7 +25,8 @@ LINKS = ChannelCodec((LinkAck,))
 
 
 @lru_cache(maxsize=64)
-def _codec(protocol: type[OrderingProtocol]) -> ChannelCodec:
+def codec_of(protocol: type[OrderingProtocol]) -> ChannelCodec:
+    """For the channel of a group, as a live node has it."""
     return ChannelCodec((*headers_of(protocol), Linked, *GATE_HEADERS))
 
 
@@ -33,7 +34,7 @@ class Scale:
     """Weighs what arrives at one process."""
 
     def __init__(self, me: ProcessId, rosters: Mapping[GroupId, Roster]) -> None:
-        self._codecs = {g: _codec(roster.protocol) for g, roster in rosters.items()}
+        self._codecs = {g: codec_of(roster.protocol) for g, roster in rosters.items()}
         self._codecs[LINK_GROUP] = LINKS
         self._brought = Brought(me)
 
