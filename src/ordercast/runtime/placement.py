@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ordercast.core.ids import GroupId
 from ordercast.errors import UsageError
 from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.holdings import holdings_of
 
 if TYPE_CHECKING:
     from ordercast.runtime.site import Site
@@ -94,6 +96,23 @@ class Placement:
     def _nodes(self) -> tuple[NodeEntry, ...]:
         view = self._site.engine.stack.node_view
         return () if view is None else view.nodes
+
+    def stats(self) -> dict[str, int]:
+        """What this node keeps for the groups whose messages it numbers."""
+        stack = self._site.engine.stack
+        kept = [holdings_of(stack, gid) for gid in stack.entries if self._numbers(gid)]
+        return {
+            "groups": len(kept),
+            "history": sum(one["history"] for one in kept),
+            "frames_held": max((one["frames_held"] for one in kept), default=0),
+            "max_held": self._site.options.max_held,
+        }
+
+    def _numbers(self, gid: GroupId) -> bool:
+        stack = self._site.engine.stack
+        view = stack.view(gid)
+        declared = PROTOCOLS[stack.entries[gid].protocol].declaration
+        return view is not None and view.leader == stack.me and declared.sequenced
 
     # -- wishes -----------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ def stats_of(site: Site) -> dict[str, Any]:
         "loop_stalls": site.stalls.stats(),
         "return_calls": site.return_calls.stats(),
         "administration": site.administration.stats(),
+        "sequencing": site.administration.placement.stats(),
         "steps": site.engine.steps,
         "retransmits": site.engine.retransmits,
         "groups": {

@@ -1,0 +1,124 @@
+"""A small HTTP/1.1 server for questions that change nothing: health and metrics.
+
+It reads a request line and headers, answers, and closes. Everything has a limit: the size of a
+request, the time it may take, the number of connections. It knows GET and HEAD, and no bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
+
+import msgspec
+
+from ordercast.transport.tcp import show_address
+
+MAX_HEAD_BYTES = 8 * 1024  # of the request line and the headers
+MAX_CONNECTIONS = 32  # at a time
+REQUEST_SECONDS = 5.0  # from the connection to the end of the answer
+
+TEXT = "text/plain; charset=utf-8"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a page says."""
+
+    body: str
+    status: HTTPStatus = HTTPStatus.OK
+    content_type: str = TEXT
+
+
+Page = Callable[[], Answer]
+
+
+class HttpServer:
+    """Serves a fixed set of pages."""
+
+    def __init__(self, pages: dict[str, Page]) -> None:
+        """By path."""
+        self._pages = pages
+        self._open: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self.answered: Counter[int] = Counter()  # by status code
+        self.cut_off = 0  # connections that were closed without an answer
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
+
+    @property
+    def address(self) -> str:
+        """Where it listens; the actual port after port 0 was asked for."""
+        assert self._server is not None
+        return show_address(self._server.sockets[0].getsockname()[:2])
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        if self._server is not None:
+            self._server.close()
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._converse(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):  # too slow, or gone
+            self.cut_off += 1
+            writer.transport.abort()
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method = "GET"
+        if len(self._open) > MAX_CONNECTIONS:
+            answer = _refusal(HTTPStatus.SERVICE_UNAVAILABLE)
+        else:
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+                method, answer = self._answer(head)
+            except asyncio.LimitOverrunError:
+                answer = _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        self.answered[answer.status] += 1
+        writer.write(_response(answer, with_body=method != "HEAD"))
+        await writer.drain()
+
+    def _answer(self, head: bytes) -> tuple[str, Answer]:
+        """The method of a request, and the answer to it."""
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/"):
+            return "GET", _refusal(HTTPStatus.BAD_REQUEST)
+        method, target, version = words
+        if not version.startswith("HTTP/1."):
+            return method, _refusal(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+        if method not in ("GET", "HEAD"):
+            return method, _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
+        page = self._pages.get(target.partition("?")[0])
+        if page is None:
+            listed = ", ".join(self._pages)
+            return method, Answer(f"there are {listed}\n", HTTPStatus.NOT_FOUND)
+        return method, page()
+
+
+def _refusal(status: HTTPStatus) -> Answer:
+    return Answer(f"{status.phrase}\n", status)
+
+
+def _response(answer: Answer, *, with_body: bool) -> bytes:
+    body = answer.body.encode()
+    lines = [
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
+        f"Content-Type: {answer.content_type}",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+    ]
+    if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        lines.append("Allow: GET, HEAD")
+    head = "\r\n".join((*lines, "", "")).encode("latin-1")
+    return head + body if with_body else head
