@@ -16,7 +16,8 @@ import msgspec
 from ordercast.transport.tcp import show_address
 
 MAX_HEAD_BYTES = 8 * 1024  # of the request line and the headers
-MAX_CONNECTIONS = 32  # at a time
+MAX_CONNECTIONS = 32  # at a time; as many again are told so, and the rest is cut off
+MAX_UNREAD_BYTES = 64 * 1024  # of a request that is refused
 REQUEST_SECONDS = 5.0  # from the connection to the end of the answer
 
 TEXT = "text/plain; charset=utf-8"
@@ -74,18 +75,31 @@ class HttpServer:
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        method = "GET"
+        if len(self._open) > 2 * MAX_CONNECTIONS:
+            raise ConnectionAbortedError
         if len(self._open) > MAX_CONNECTIONS:
-            answer = _refusal(HTTPStatus.SERVICE_UNAVAILABLE)
-        else:
-            try:
-                head = await reader.readuntil(b"\r\n\r\n")
-                method, answer = self._answer(head)
-            except asyncio.LimitOverrunError:
-                answer = _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            await self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, reader, writer)
+            return
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            await self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reader, writer)
+            return
+        method, answer = self._answer(head)
         self.answered[answer.status] += 1
         writer.write(_response(answer, with_body=method != "HEAD"))
         await writer.drain()
+
+    async def _refuse(
+        self, status: HTTPStatus, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer a request that was not read. Unread bytes would take the answer back (RST)."""
+        self.answered[status] += 1
+        writer.write(_response(_refusal(status), with_body=True))
+        writer.write_eof()
+        unread = 0
+        while unread < MAX_UNREAD_BYTES and (piece := await reader.read(MAX_HEAD_BYTES)):
+            unread += len(piece)
 
     def _answer(self, head: bytes) -> tuple[str, Answer]:
         """The method of a request, and the answer to it."""
