@@ -29,11 +29,14 @@ class Processors:
         # The first act of a line has begun, and happens at a turn that stands in the agenda.
         self.lines: list[deque[tuple[float, Act]]] = [deque() for _ in range(processes)]
         self.longest_line = 0
+        self.at_turn: ProcessId | None = None  # goes on where it was, not at a whole tick
 
     def work(self, p: ProcessId, now: int, cost_us: float) -> int:
         """p works; the tick in which it has done this and all it began before."""
-        free = max(self.free_us[p], now * TICK_US) + cost_us
-        self.free_us[p] = free
+        free = self.free_us[p]
+        if p != self.at_turn:  # a turn begins in the nearest tick, which may be a bit later
+            free = max(free, now * TICK_US)
+        self.free_us[p] = free = free + cost_us
         if cost_us:
             worked, at = self.worked[p], int(free / SLICE_US)
             worked[at] = worked.get(at, 0.0) + cost_us
@@ -53,13 +56,15 @@ class Processors:
 
     def take_turn(self, p: ProcessId, now: int) -> None:
         """Do what p has finished reading, and begin with the next."""
+        self.at_turn = p
         line = self.lines[p]
         while line:
             line[0][1]()
             line.popleft()
             if line and (tick := self.work(p, now, line[0][0])) > now:
                 self.turns[tick].append(p)
-                return
+                break
+        self.at_turn = None
 
     def shares(self, first_us: float, last_us: float) -> tuple[float, ...]:
         """Which share of this time each process worked, to the slice."""
