@@ -11,6 +11,8 @@ from ordercast.cli.guarantees import markdown_table
 from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
+from ordercast.service import metrics
+from ordercast.service.settings import Settings
 from ordercast.trace.mapping import keys
 from ordercast.trace.mapping.parse import FILES
 from ordercast.transport.settings import Datagrams, IpMulticast
@@ -26,6 +28,9 @@ def pages() -> dict[Path, str]:
         DOCS / "GUARANTEES.md": _filled(DOCS / "GUARANTEES.md", markdown_table()),
         DOCS / "API.md": _filled(
             DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
+        ),
+        DOCS / "OPERATIONS.md": _filled(
+            DOCS / "OPERATIONS.md", _options(Settings), metrics.markdown()
         ),
         DOCS / "FOREIGN.md": _filled(DOCS / "FOREIGN.md", _mapping_keys()),
         DOCS / "TABLES.md": _filled(DOCS / "TABLES.md", tables.markdown()),

@@ -35,9 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""  # how the cluster knows it; by default the host's name and the port
     listen: str = "127.0.0.1:7700"  # where other nodes connect to
     advertise: str = ""  # the same as others see it, behind NAT or in a container
-    peers: tuple[
-        str, ...
-    ] = ()  # nodes of the cluster; any that runs will do, its own address may be among them
+    peers: tuple[str, ...] = ()  # nodes of the cluster, itself too if you like: one must run
     bootstrap: bool = False  # start the cluster, if none of the peers runs
     cluster: str = "ordercast"  # the name of the cluster; nodes of another one are refused
     key_file: str = ""  # file with the key of the cluster; or put the key into `ORDERCAST_KEY`
