@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 import ordercast as oc
+from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime import administration
 from ordercast.runtime.control import MigrateRequest, Redirect, TableReply, TableRequest, encode
-from ordercast.runtime.placement import GroupRow, SequencerRow
+from ordercast.runtime.placement import GroupRow, Placement, SequencerRow
 from ordercast.service.administrator import Administrator
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import Connection, listen
@@ -118,12 +119,12 @@ class SlowPlacement:
         self.begun = 0
         self.may_end = asyncio.Event()
 
-    async def migrate(self, group: str, to: str) -> None:
+    async def migrate(self, group: str, to: str) -> bool:
         self.begun += 1
-        await self.may_end.wait()
+        return await self.may_end.wait()
 
-    async def drain(self, node: str) -> None:
-        await self.migrate("", node)
+    async def drain(self, node: str) -> bool:
+        return await self.migrate("", node)
 
 
 async def test_a_wish_that_takes_long_is_begun_once_and_waited_for(
@@ -145,6 +146,49 @@ async def test_a_wish_that_takes_long_is_begun_once_and_waited_for(
         assert answering.stats()["under_way"] == slow.begun == 1
         slow.may_end.set()
         await asyncio.gather(moving, again)
+
+
+async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequencer = {"g": 0}
+    begun: list[ProcessId] = []
+    monkeypatch.setattr(Placement, "sequencer_of", lambda self, entry: sequencer[entry.name])
+    monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
+    monkeypatch.setattr(Placement, "_begin_migration", lambda self, gid, to: begun.append(to))
+    async with (
+        oc.Node("s1", bootstrap=True) as first,
+        oc.Node("s2", seeds=[first.address]) as second,
+        oc.Node("s3", seeds=[first.address]) as third,
+    ):
+        await second.join("g", order="total", protocol="sequencer_pb")
+        moving = asyncio.ensure_future(
+            Administrator([third.address], timeout=60).migrate("g", "s3")
+        )
+        while not begun:
+            await asyncio.sleep(0.01)
+        await first.aclose()
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+        assert begun == [2, 2] and not moving.done()
+        sequencer["g"] = 2
+        await moving
+
+
+async def test_a_migration_to_a_node_that_leaves_is_not_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = asyncio.Event()
+    monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
+    monkeypatch.setattr(Placement, "_begin_migration", lambda self, gid, to: begun.set())
+    async with oc.Node("s1", bootstrap=True) as first:
+        await first.join("g", order="total", protocol="sequencer_pb")
+        second = oc.Node("s2", seeds=[first.address])
+        await second.start()
+        asked = Administrator([first.address], timeout=60)
+        moving = asyncio.ensure_future(asked.migrate("g", "s2"))
+        await begun.wait()
+        await second.aclose()
+        with pytest.raises(UsageError, match=r"'s2' has left the cluster|no sequencer 's2'"):
+            await moving
 
 
 async def test_too_many_wishes_are_refused_and_counted(ordercast_cluster, monkeypatch) -> None:

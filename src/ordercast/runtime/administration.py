@@ -41,10 +41,11 @@ log = logging.getLogger("ordercast.runtime.administration")
 Wish = MigrateRequest | DrainRequest
 ADMINISTRATIVE = (TableRequest, MigrateRequest, DrainRequest)
 
-REASONS = ("out", "busy", "wrong", "failed")
-"""Not in the cluster; too much under way; cannot be; went wrong on the way."""
+REASONS = ("out", "busy", "wrong", "slow")
+"""Not in the cluster; too much under way; cannot be; `MAX_SECONDS` were not enough."""
 
 HOLD_SECONDS = 1.0  # an answer may take so long before it is `UnderWay`
+MAX_SECONDS = 600.0  # for one wish
 MAX_UNDER_WAY = 64  # different wishes at a time
 PAGE_BYTES = 512 * 1024  # of rows in one reply
 
@@ -119,7 +120,7 @@ class Administration:
         self._under_way[wish] = task
         task.add_done_callback(lambda _: self._under_way.pop(wish, None))
 
-    def _fulfil(self, wish: Wish) -> Coroutine[Any, Any, None]:
+    def _fulfil(self, wish: Wish) -> Coroutine[Any, Any, bool]:
         if isinstance(wish, MigrateRequest):
             return self.placement.migrate(wish.group, wish.to)
         return self.placement.drain(wish.node)
@@ -143,11 +144,11 @@ class Administration:
         }
 
 
-async def _outcome(work: Coroutine[Any, Any, None]) -> Control:
+async def _outcome(work: Coroutine[Any, Any, bool]) -> Control:
     try:
-        await work
+        async with asyncio.timeout(MAX_SECONDS):
+            return Done() if await work else UnderWay()
+    except TimeoutError:
+        return NotDone("slow", f"it was not done within {MAX_SECONDS:g} s, and is given up")
     except (OrdercastError, ValueError) as reason:
         return NotDone("wrong", str(reason))
-    except TimeoutError as reason:
-        return NotDone("failed", str(reason) or "it was not done in time")
-    return Done()

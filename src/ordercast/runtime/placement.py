@@ -5,14 +5,16 @@ Both tables are complete at the coordinator, which decides about all groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ordercast.core.ids import GroupId
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import UsageError
-from ordercast.membership.nodes import GroupEntry, NodeEntry
+from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.holdings import holdings_of
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MOVABLE = ("sequencing", "sequencing_hybrid", "sequencing_causal", "sequencing_global")
 """Protocols whose sequencer can be another node at any time."""
 
+LOOK_SECONDS = 0.02  # between two looks at whether a wish is fulfilled
 MAX_SHOWN = 10  # names in the text of an error
 
 
@@ -70,37 +73,42 @@ class Placement:
     def _group_row(self, entry: GroupEntry) -> GroupRow:
         site = self._site
         view = site.engine.stack.view(entry.gid)
-        names = site.directory.names
+        names, sequencer = site.directory.names, self.sequencer_of(entry)
         members = () if view is None else view.members
         guests = () if view is None else view.guests
-        sequenced = view is not None and PROTOCOLS[entry.protocol].declaration.sequenced
         return GroupRow(
             entry.name, entry.order, entry.protocol,
             tuple(names[pid] for pid in members), tuple(names[pid] for pid in guests),
-            names[view.leader] if view is not None and sequenced else "",
+            "" if sequencer is None else names[sequencer],
         )  # fmt: skip
+
+    def sequencer_of(self, entry: GroupEntry) -> ProcessId | None:
+        """Who numbers the messages of this group; None: nobody does."""
+        view = self._site.engine.stack.view(entry.gid)
+        sequenced = PROTOCOLS[entry.protocol].declaration.sequenced
+        return view.leader if view is not None and sequenced else None
+
+    def groups_of(self, pid: ProcessId) -> list[GroupEntry]:
+        """The groups whose messages that node numbers."""
+        entries = self._site.engine.stack.entries.values()
+        return [entry for entry in entries if self.sequencer_of(entry) == pid]
 
     def sequencers(self) -> list[SequencerRow]:
         """The dedicated ones and all that number something; without dedicated ones, all nodes."""
-        nodes = self._nodes()
-        numbered: dict[str, int] = {}
-        for group in self.groups():
-            numbered[group.sequencer] = numbered.get(group.sequencer, 0) + 1
+        view = self._site.engine.stack.node_view
+        nodes = () if view is None else view.nodes
+        numbered = Counter(map(self.sequencer_of, self._site.engine.stack.entries.values()))
         everybody = not any(node.sequencer for node in nodes)
         return [
             SequencerRow(n.name, n.address, n.sequencer, count, float(count))
             for n in nodes
-            if (count := numbered.get(n.name, 0)) or n.sequencer or everybody
+            if (count := numbered[n.pid]) or n.sequencer or everybody
         ]
-
-    def _nodes(self) -> tuple[NodeEntry, ...]:
-        view = self._site.engine.stack.node_view
-        return () if view is None else view.nodes
 
     def stats(self) -> dict[str, int]:
         """What this node keeps for the groups whose messages it numbers."""
         stack = self._site.engine.stack
-        kept = [holdings_of(stack, gid) for gid in stack.entries if self._numbers(gid)]
+        kept = [holdings_of(stack, entry.gid) for entry in self.groups_of(stack.me)]
         return {
             "groups": len(kept),
             "history": sum(one["history"] for one in kept),
@@ -108,34 +116,55 @@ class Placement:
             "max_held": self._site.options.max_held,
         }
 
-    def _numbers(self, gid: GroupId) -> bool:
-        stack = self._site.engine.stack
-        view = stack.view(gid)
-        declared = PROTOCOLS[stack.entries[gid].protocol].declaration
-        return view is not None and view.leader == stack.me and declared.sequenced
-
     # -- wishes -----------------------------------------------------------------------------------
+    # Both are fulfilled when they return True. False: another node coordinates now; ask that one.
 
-    async def migrate(self, group: str, to: str) -> None:
-        """That node numbers the messages of the group; returns when it does."""
-        entry = self._group(group)
-        self._sequencer(to)
-        if self._group_row(entry).sequencer != to:
+    async def migrate(self, group: str, to: str) -> bool:
+        """That node numbers the messages of the group."""
+        entry, pid = self._group(group), self._sequencer(to)
+        if self.sequencer_of(entry) != pid:
             self._check_movable(entry)
+            self._begin_migration(entry.gid, pid)
 
-    async def drain(self, name: str) -> None:
-        """That node numbers nothing; returns when its groups are with others."""
-        self._sequencer(name)
+        def is_there() -> bool:
+            if pid not in self._site.engine.stack.pids:
+                raise UsageError(f"{to!r} has left the cluster")
+            return self.sequencer_of(entry) == pid
+
+        return await self._until(is_there)
+
+    async def drain(self, name: str) -> bool:
+        """That node numbers nothing: others have its groups."""
+        pid = self._sequencer(name)
         if len(self.sequencers()) == 1:
             raise UsageError(
                 f"{name!r} is the only sequencer: start another one, which can take its groups"
             )
-        for entry in self._site.engine.stack.entries.values():
-            if self._group_row(entry).sequencer == name:
+        self._begin_drain(pid)
+        is_done = await self._until(lambda: not any(map(_is_movable, self.groups_of(pid))))
+        if is_done:
+            for entry in self.groups_of(pid):
                 self._check_movable(entry)
+        return is_done
+
+    async def _until(self, is_so: Callable[[], bool]) -> bool:
+        while self._site.nodeship.coordinates and self._site.error is None:
+            if is_so():
+                return True
+            await asyncio.sleep(LOOK_SECONDS)
+        return False
+
+    def _begin_migration(self, gid: GroupId, to: ProcessId) -> None:
+        """Tell the cluster."""
+        raise UsageError("no group can be moved in this release")
+
+    def _begin_drain(self, pid: ProcessId) -> None:
+        """Tell the cluster."""
+        for entry in self.groups_of(pid):
+            self._check_movable(entry)
 
     def _check_movable(self, entry: GroupEntry) -> None:
-        if entry.protocol not in MOVABLE:
+        if not _is_movable(entry):
             raise UsageError(
                 f"group {entry.name!r} has protocol {entry.protocol!r}, whose sequencer stays "
                 f"where it is; groups with protocol {', '.join(MOVABLE)} can be moved"
@@ -148,12 +177,16 @@ class Placement:
             raise UsageError(f"no group {name!r}: {_there_are(entry.name for entry in entries)}")
         return found
 
-    def _sequencer(self, name: str) -> SequencerRow:
-        rows = self.sequencers()
-        found = next((row for row in rows if row.name == name), None)
-        if found is None:
-            raise UsageError(f"no sequencer {name!r}: {_there_are(row.name for row in rows)}")
-        return found
+    def _sequencer(self, name: str) -> ProcessId:
+        names = [row.name for row in self.sequencers()]
+        node = self._site.directory.named(name)
+        if name not in names or node is None:
+            raise UsageError(f"no sequencer {name!r}: {_there_are(names)}")
+        return node.pid
+
+
+def _is_movable(entry: GroupEntry) -> bool:
+    return entry.protocol in MOVABLE
 
 
 def _there_are(names: Iterable[str]) -> str:

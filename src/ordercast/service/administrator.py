@@ -115,6 +115,7 @@ class Administrator:
                     answer, _ = await self._ask(wish)
                     if isinstance(answer, Done):
                         return
+                    await asyncio.sleep(PAUSE)
         except TimeoutError:
             raise TimeoutError(
                 f"{unfinished} after {self._timeout:g} s; it goes on, and the same command waits "
