@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -96,6 +97,18 @@ async def test_a_daemon_tells_how_it_is_and_leaves_in_order_on_sigterm() -> None
                 await asyncio.sleep(0.01)
             assert alice.stats()["node_view"]["members"] == ["alice#1"]
             assert alice.stats()["re_entries"] == 0
+
+
+async def test_the_service_manager_hears_when_it_is_ready_and_when_it_stops(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        async with running("--bootstrap", NOTIFY_SOCKET=address) as daemon:
+            await daemon.until("ready")
+            assert await asyncio.to_thread(manager.recv, 64) == b"READY=1"
+            daemon.process.send_signal(signal.SIGINT)
+            assert await daemon.ended() == 0
+        assert manager.recv(64) == b"STOPPING=1"
 
 
 async def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ class Administrator:
                 address = self._checked(answer.leader)
                 answer, payload = await self._ask_one(address, question)
         except (OSError, PeerError) as reason:
-            search.reasons[address] = why_unreachable(reason)
+            search.reasons[address] = why_unreachable(reason).removeprefix(f"{address}: ")
             return None
         if isinstance(answer, Redirect):
             search.reasons[address] = "it was said to coordinate, and does not"
