@@ -210,7 +210,7 @@ async def test_too_many_wishes_are_refused_and_counted(ordercast_cluster, monkey
 
 async def test_a_cluster_with_a_key_answers_nobody_without() -> None:
     async with oc.Node("alice", bootstrap=True, key=KEY) as alice:
-        said = rf"no node of the cluster answers \({alice.address}: closed by the peer before its hello"
+        said = rf"no node of the cluster answers \({alice.address}: closed by the peer before"
         with pytest.raises(ConnectionError, match=said):
             await Administrator([alice.address]).sequencers()
         proved = Security.given(KEY, None, False)
