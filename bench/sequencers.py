@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -42,6 +43,7 @@ CELL = 8  # nodes
 SIZE = 5  # members of a group
 SHARES = (0, 1, 5, 20, 100)  # percent of the members that are drawn from outside the cell
 SEQUENCERS = (1, 2, 4, 8)
+SETTINGS = ("groups", "cells", "each", "window", "size", "seed")
 LINK_US = 100.0
 PATIENT = Options(retry_ms=60_000, gap_ms=60_000)  # nothing is lost: who is slow is only busy
 
@@ -79,6 +81,14 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     ended: str
     took_s: float  # of this computer's time
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs, and what they have in common."""
+
+    costs: CostModel
+    settings: dict[str, int]
+    runs: list[Measured]
 
 
 class Headers:
@@ -207,42 +217,47 @@ def draw(found: Sequence[Measured], folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """Run all that was asked for; the file is written after every run."""
+    """Run all that was asked for and is not in the file yet; it is written after every run."""
     options = argparse.ArgumentParser(prog="python -m bench.sequencers", description=__doc__)
     options.add_argument("--protocol", action="append", choices=PROTOCOLS, required=True)
     options.add_argument("--sequencers", type=int, nargs="+", default=SEQUENCERS)
     options.add_argument("--outside", type=int, nargs="+", default=SHARES, help="percent")
-    options.add_argument("--groups", type=int, default=1000)
+    options.add_argument("--groups", type=int, default=400)
     options.add_argument("--cells", type=int, default=25)
-    options.add_argument("--each", type=int, default=8, help="messages of a member to a group")
+    options.add_argument("--each", type=int, default=10, help="messages of a member to a group")
     options.add_argument("--window", type=int, default=4, help="of them not yet delivered by all")
     options.add_argument("--size", type=int, default=100, help="bytes of a message")
     options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--costs", type=Path, help="a calibration; else one is made now")
+    options.add_argument("--costs", type=Path, help="a calibration; else one is made")
     options.add_argument("--out", type=Path, default=Path("out/sequencers"))
     asked = options.parse_args()
     file = asked.costs or asked.out / "costs.json"
-    if asked.costs is None:
+    if asked.costs is None and not file.exists():
         calibrated(asked.protocol).write(file)
     costs = read_costs(file)
-    found: list[Measured] = []
-    for protocol in asked.protocol:
-        for percent in asked.outside:
-            for sequencers in asked.sequencers:
-                found.append(measure(protocol, sequencers, percent, costs, asked))
-                print(msgspec.json.encode(found[-1]).decode(), flush=True)
-                _write(asked.out / "sequencers.json", costs, asked, found)
-    for path in draw(found, asked.out):
-        print(f"written to {path}")
+    settings = {name: getattr(asked, name) for name in SETTINGS}
+    results = Results(costs=costs, settings=settings, runs=[])
+    path = asked.out / "sequencers.json"
+    if path.exists():
+        results = _resumed(path, results)
+    done = {(run.protocol, run.outside_percent, run.sequencers) for run in results.runs}
+    for todo in product(asked.protocol, asked.outside, asked.sequencers):
+        if todo not in done:
+            protocol, percent, sequencers = todo
+            results.runs.append(measure(protocol, sequencers, percent, costs, asked))
+            print(msgspec.json.encode(results.runs[-1]).decode(), flush=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    for drawn in draw(results.runs, asked.out):
+        print(f"written to {drawn}")
 
 
-def _write(
-    path: Path, costs: CostModel, asked: argparse.Namespace, found: Sequence[Measured]
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    settings = {name: str(value) for name, value in vars(asked).items()}
-    figures = {"costs": costs, "settings": settings, "runs": found}
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(figures)) + b"\n")
+def _resumed(path: Path, new: Results) -> Results:
+    """The runs that are there already, if they are of the same kind."""
+    old = msgspec.json.decode(path.read_bytes(), type=Results)
+    if (old.costs, old.settings) != (new.costs, new.settings):
+        raise SystemExit(f"{path} has runs with other costs or settings; give another --out")
+    return old
 
 
 if __name__ == "__main__":
