@@ -63,6 +63,7 @@ class Administrator:
         self._hello = Hello(cluster=cluster, name="administrator", incarnation=0)
         self._timeout = timeout
         self._security = security
+        self._search = _Search()  # the latest
 
     # -- tables -----------------------------------------------------------------------------------
 
@@ -80,7 +81,9 @@ class Administrator:
                 return await self._pages(table, kind)
         except TimeoutError:
             nodes = ", ".join(self._nodes)
-            raise TimeoutError(f"no answer of {nodes} within {self._timeout:g} s") from None
+            raise TimeoutError(
+                f"no answer of {nodes} within {self._timeout:g} s{self._search.told()}"
+            ) from None
 
     async def _pages(self, table: str, kind: type[R]) -> list[R]:
         rows: list[R] = []
@@ -118,8 +121,8 @@ class Administrator:
                     await asyncio.sleep(PAUSE)
         except TimeoutError:
             raise TimeoutError(
-                f"{unfinished} after {self._timeout:g} s; it goes on, and the same command waits "
-                "for its end"
+                f"{unfinished} after {self._timeout:g} s{self._search.told()}; it goes on, and the "
+                "same command waits for its end"
             ) from None
 
     # -- asking -----------------------------------------------------------------------------------
@@ -127,13 +130,13 @@ class Administrator:
     async def _ask(self, question: Control) -> tuple[Control, bytes]:
         """The coordinator's answer. While the cluster changes, it is looked for again."""
         while True:
-            search = _Search()
+            search = self._search = _Search()
             for address in self._nodes:
                 found = await self._ask_from(address, question, search)
                 if found is not None:
                     return found
             if not search.sent_on:
-                raise ConnectionError(f"no node of the cluster answers ({search})")
+                raise ConnectionError(f"no node of the cluster answers{search.told()}")
             await asyncio.sleep(PAUSE)
 
     async def _ask_from(
@@ -187,8 +190,10 @@ class _Search:
         self.reasons: dict[str, str] = {}  # by address: why it did not answer
         self.sent_on = False  # some node lives, and said whom to ask
 
-    def __str__(self) -> str:
-        return "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+    def told(self) -> str:
+        """The reasons, as the end of a sentence."""
+        reasons = "; ".join(f"{address}: {reason}" for address, reason in self.reasons.items())
+        return f" ({reasons})" if reasons else ""
 
 
 def _rows(payload: bytes, kind: type[R], after: str) -> list[R]:
