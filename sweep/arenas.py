@@ -14,6 +14,8 @@ import msgspec
 
 from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.machinery.components import strong_components, weak_components
+from ordercast.protocols.sequencing.service import SequencingService, Together
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.simulation import (
@@ -75,7 +77,10 @@ class Arena(msgspec.Struct, frozen=True):
             "seed": seed,
         }
         rng = Random(f"arena {self.name} {seed}")
-        return SimulationConfig(**{**plain, **self.fields(protocol, rng)})
+        fields = self.fields(protocol, rng)
+        if issubclass(protocol, SequencingService) and "groups" in fields:
+            fields["groups"] = _placed(fields["groups"], protocol.together)
+        return SimulationConfig(**{**plain, **fields})
 
     def wanted(self, protocol: Protocol) -> tuple[str, ...]:
         """The properties that every run here must have."""
@@ -88,6 +93,21 @@ class Arena(msgspec.Struct, frozen=True):
             orders = (name for name in promises if name.partition(".")[0] in ORDERS)
             promises += ("agreement.uniform", *(f"{name}.uniform" for name in orders))
         return tuple(dict.fromkeys((*promises, *ALWAYS, *self.also)))
+
+
+def _placed(groups: tuple[GroupConfig, ...], together: Together) -> tuple[GroupConfig, ...]:
+    """Without a coordinator nobody sees to it that groups which must have one sequencer do."""
+    members = {g: frozenset(group.members) for g, group in enumerate(groups)}
+    parts = {"strong": strong_components, "weak": weak_components}
+    leaders = [group.leader for group in groups]
+    for part in parts[together](members) if together in parts else ():
+        first = groups[min(part)]
+        for g in part:
+            leaders[g] = first.members[0] if first.leader is None else first.leader
+    return tuple(
+        msgspec.structs.replace(group, leader=leader)
+        for group, leader in zip(groups, leaders, strict=True)
+    )
 
 
 class OnlyListens(msgspec.Struct, frozen=True):

@@ -223,6 +223,10 @@ class OrderingProtocol(PlainState, ABC):
                 else:
                     self.early.append(packet)
 
+    def believe(self, g: GroupId, leader: ProcessId | None) -> None:
+        """A joiner takes its first view of g from this one alone; None: from anybody."""
+        self.admitted_by = leader
+
     def forget_group(self, g: GroupId) -> None:
         """The group was closed here, and this machine goes on serving others."""
         raise AssertionError("a machine of scope group serves one group")
@@ -281,7 +285,14 @@ class OrderingProtocol(PlainState, ABC):
         """So many must hold a frame of g; from now on `held_at` says who does. 0: nobody need."""
 
     def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
-        """Member p holds our frames in g up to n. It matters where a rule for sending needs it."""
+        """Member p holds our frames in g up to n; where frames are numbered, all numbers up to n.
+        It matters where a rule for sending needs it."""
+
+    def pause(self) -> None:
+        """Nothing is sent or delivered any more until the next cut: the report is made."""
+
+    def resume(self) -> None:
+        """The cut is over, whether or not this process has a group in it."""
 
     def on_change(self, change: Change) -> None:
         """At a sequencer: number the next view among the messages."""

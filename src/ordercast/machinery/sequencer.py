@@ -188,7 +188,7 @@ class SequencedProtocol(SequencedMember):
 
     def on_change(self, change: Change) -> None:
         """At the sequencer: the next view gets a number like a message."""
-        g, book, now = change.group, self.book, self.views[change.group]
+        g, book, now = change.group, self.book, self.latest_view(change.group)
         assert book is not None, "a change of members goes to the sequencer"
         entry = self._next_view(book, now, change)
         for p in change.dead:
@@ -197,6 +197,10 @@ class SequencedProtocol(SequencedMember):
         if (entry.members, entry.guests) != (now.members, now.guests):
             self._change_to(g, book, now, entry)
         self._prune(g)
+
+    def latest_view(self, g: GroupId) -> View:
+        """The last view that has a number."""
+        return self.views[g]
 
     def _next_view(self, book: Numbering, now: View, change: Change) -> ViewEntry:
         gone = (*change.left, *change.dead)

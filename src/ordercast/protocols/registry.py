@@ -18,6 +18,12 @@ from ordercast.protocols.relative import Relative
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.sequencing.orders import (
+    Sequencing,
+    SequencingCausal,
+    SequencingGlobal,
+    SequencingHybrid,
+)
 from ordercast.protocols.slow import Slow
 from ordercast.protocols.uniform import Uniform
 from ordercast.protocols.vector import CausalVector
@@ -42,6 +48,10 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
         JavaGroupsTotal,
         AgreedOrder,
         BlockTotal,
+        Sequencing,
+        SequencingHybrid,
+        SequencingCausal,
+        SequencingGlobal,
     )
 }
 
@@ -50,6 +60,7 @@ DEFAULTS: dict[str, str] = {
     "fifo": "global_fifo",
     "causal": "cbcast",
     "total": "sequencer_pb",
+    "hybrid": "sequencing_hybrid",
     "causal-total": "block_total",
     "global-total": "block_total",
 }

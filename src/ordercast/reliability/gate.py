@@ -72,6 +72,12 @@ class Gate(PlainState):
         if self.watched is not None and self.watched[0] == g:
             self.watched = None
 
+    def end(self, g: GroupId) -> bool:
+        """This process has left the group, and its era is over: nobody answers any more. Is there
+        anything that waited for answers? It is handed over in its turn."""
+        self.groups[g].era += 1
+        return any(item[0] == g for item in self.queue)
+
     # -- the protocol delivers --------------------------------------------------------------------
 
     def begin(self, view: View) -> None:

@@ -152,6 +152,8 @@ class ClusteredStack(Stack, Cluster):
 
     def stop_groups(self) -> None:
         self.straight = {}
+        for protocol in self.protocols.values():
+            protocol.pause()
 
     def finish_groups(self, eras: Sequence[tuple[GroupId, int]]) -> None:
         for membership in self._led():
@@ -229,6 +231,8 @@ class ClusteredStack(Stack, Cluster):
             protocol.handle(Cut(tuple(flushes), tuple(begun)))
         for membership in self._led():
             self._release(membership)
+        for protocol in self.protocols.values():
+            protocol.resume()
         said, self.said = self.said, []
         for multicast in said:
             self._handle(multicast)
@@ -242,14 +246,16 @@ class ClusteredStack(Stack, Cluster):
             view = self.view(g)
             if view is not None and self.me not in view.senders:
                 entry = self.entries[g]
+                if g in self.gates and self.gates[g].end(g):
+                    continue  # the driver has not seen its last view
                 self.close(g)
                 if g in self.wants:
                     self.open_group(entry)
 
     def _put_in_force(self, view: NodeView) -> None:
         super()._put_in_force(view)
-        for protocol in self.protocols.values():
-            protocol.admitted_by = view.coordinator
+        for g, protocol in self.protocols.items():
+            protocol.believe(g, view.coordinator)
 
     def owes_nothing(self) -> bool:
         for g, protocol in self.protocols.items():

@@ -9,6 +9,7 @@ from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
 from ordercast.reliability.gate import Gate
 from ordercast.reliability.holders import Holders
@@ -96,11 +97,12 @@ class Gated(Explained):
         self, g: GroupId, protocol: OrderingProtocol, members: Iterable[ProcessId]
     ) -> None:
         """The send rule of a machine of several groups: who holds what it has sent."""
-        gate = self.gates.get(g)
-        if gate is None or g not in self.memberships or self.memberships[g].blocked:
+        gate, membership = self.gates.get(g), self.memberships.get(g)
+        if gate is None or (membership is not None and membership.blocked):
             return  # what left after the report would be in no union
         view, holders = protocol.views.get(g), gate.groups[g]
+        whose = NOBODY if protocol.declaration.sequenced else self.me
         if view is not None and view.era == holders.era:
             for p in members:
                 if p in protocol.others[g]:
-                    protocol.held_at(g, p, holders.mark_of(p, self.me))
+                    protocol.held_at(g, p, holders.mark_of(p, whose))

@@ -81,7 +81,7 @@ class Stack(Gated):
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
         machine = self._machine(protocol)
         machine.left_in[g] = self.left_in.get(g, (0, 0))
-        machine.admitted_by = leader
+        machine.believe(g, leader)
         self.protocols[g] = machine
         declared = protocol.declaration
         if not declared.sequenced:
@@ -126,8 +126,8 @@ class Stack(Gated):
         self.close_gate(g)
         if protocol in self.protocols.values():
             protocol.forget_group(g)
-            assert membership is not None
-            membership.forget_group(g)
+            if membership is not None:
+                membership.forget_group(g)
         else:
             self.domains.pop(protocol.declaration.name, None)
 

@@ -1,0 +1,434 @@
+"""The groups of one process that share an order of the sequencing service: one machine.
+
+It keeps what one group's part cannot know alone: which entries wait for other groups, what this
+process has seen (its context, where the order is causal), in which order it sends to its groups,
+and, as a sequencer, which groups share members.
+
+A sender is never blocked. Its frames leave at once if the groups before are numbered by the same
+sequencer: that one waits for their numbers (`after`). If another numbers them, the frame waits here
+until their numbers are known. The source puts SEQ(id) in place of a number that is not known yet,
+and lets members wait: that deadlocks (PROTOCOLS E-K11), also when read leniently.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from ordercast.core.durability import holders_needed
+from ordercast.core.events import Change, Cut, Kept, Receive, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import MAX_COUNT
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol, Reach
+from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame, first_named
+from ordercast.machinery.numbering import Context, Numbered
+from ordercast.protocols.sequencing.headers import Ids
+from ordercast.protocols.sequencing.part import GroupPart
+
+Together = Literal["strong", "weak", "none"]
+
+
+class SequencingService(OrderingProtocol):
+    """All groups of one order at one process: as a member, as a guest, as their sequencer."""
+
+    handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
+    exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
+    causal: ClassVar[bool]  # contexts name what the sender had seen
+    together: ClassVar[Together]  # which groups must have one sequencer
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        self.parts: dict[GroupId, GroupPart] = {}
+        self.effects = Output()
+        super().__init__(me, options)
+        self.blocked: dict[GroupId, set[GroupId]] = {}  # groups whose next entry waits for that one
+        self.to_try: deque[GroupId] = deque()  # groups whose next entry may wait no more
+        self.trying = False
+        self.paused = False
+        self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
+        self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
+        self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
+        self.unsent: deque[tuple[GroupId, int]] = deque()  # ... of them, those not asked for yet
+        self.durability: dict[GroupId, int] = {}  # groups with a gate
+        self.holders: dict[GroupId, dict[ProcessId, int]] = {}  # numbers that others hold, there
+        self.meets: dict[GroupId, tuple[GroupId, ...]] | None = None  # as a sequencer; None: anew
+
+    # -- the parts --------------------------------------------------------------------------------
+
+    @property
+    def out(self) -> Output:
+        """Shared with the parts."""
+        return self.effects
+
+    @out.setter
+    def out(self, out: Output) -> None:
+        self.effects = out
+        for part in self.parts.values():
+            part.out = out
+
+    def part(self, g: GroupId) -> GroupPart:
+        """The part of that group; a new one if there is none."""
+        part = self.parts.get(g)
+        if part is None:
+            part = self.parts[g] = GroupPart(self.me, self.options, self)
+        return part
+
+    def receive(self, packet: Receive) -> None:
+        part = self.parts.get(packet.group) or self.part(packet.group)
+        part.receive(packet)
+
+    def install(self, view: View) -> None:
+        self.part(view.group).install(view)
+        self.members_changed()
+
+    def put_in_force_of(self, view: View, *, member: bool) -> None:
+        """A part has a new view."""
+        self.views[view.group] = view
+        self.others[view.group] = tuple(p for p in view.members if p != self.me)
+        if member:
+            self.member_of.add(view.group)
+        else:
+            self.member_of.discard(view.group)
+        self.members_changed()
+        if view.group in self.blocked:  # a joiner begins in the middle, a leaver ends there
+            self.progressed(view.group)
+
+    def on_view(self, view: View) -> None:
+        raise AssertionError("views belong to parts")
+
+    def on_timer(self, g: GroupId, name: str) -> None:
+        if g in self.parts:
+            self.parts[g].on_timer(g, name)
+
+    def on_consumed(self, g: GroupId, frames: int) -> None:
+        self.parts[g].on_consumed(g, frames)
+
+    def on_change(self, change: Change) -> None:
+        self.part(change.group).on_change(change)
+
+    def forget_group(self, g: GroupId) -> None:
+        for table in (self.parts, self.views, self.others, self.holders, self.seen):
+            table.pop(g, None)
+        self.member_of.discard(g)
+        self.unsent = deque(item for item in self.unsent if item[0] != g)
+        self.sent = {item: None for item in self.sent if item[0] != g}
+        self.members_changed()
+        self.to_try.extend(sorted(self.blocked.pop(g, ())))  # looked at with the next event
+
+    def believe(self, g: GroupId, leader: ProcessId | None) -> None:
+        self.part(g).admitted_by = leader
+
+    def gone_for_good(self, p: ProcessId) -> None:
+        for part in self.parts.values():
+            part.gone_for_good(p)
+
+    # -- a sender ---------------------------------------------------------------------------------
+
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        part = self.parts[g]
+        part.S += 1
+        part.requests[part.S] = m
+        self.sent[g, part.S] = None
+        self.unsent.append((g, part.S))
+        self.send_released()
+
+    def send_released(self) -> None:
+        """DO-MULTICAST for what need not wait for the numbers of other groups any more."""
+        while self.unsent and not self.paused:
+            g, n = self.unsent[0]
+            part = self.parts[g]
+            if n in part.requests:  # else the group was left
+                if self.causal and self._must_hold(g, part):
+                    return
+                part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
+            self.unsent.popleft()
+            part.released = n
+            if n in part.requests:
+                part.request(g, n, part.requests[n])
+                part.start_timer(g, "retry", self.options.retry_ms)
+
+    def _must_hold(self, g: GroupId, part: GroupPart) -> bool:
+        holds = False
+        for h in self._spoke_in(g):
+            other = self.parts[h]
+            if self._unsettled(h) and (other.leader != part.leader or h in self.durability):
+                holds = True
+        if self.options.resilience != 0:
+            for h, N in self.seen.items():
+                led = self.parts.get(h)
+                if h != g and led is not None and led.exposed(h, N) and h not in self.durability:
+                    led.ask_held(h)
+                    holds = True
+        return holds
+
+    def _spoke_in(self, g: GroupId) -> Iterable[GroupId]:
+        return [h for h, other in self.parts.items() if h != g and other.released]
+
+    def _unsettled(self, h: GroupId) -> bool:
+        """Is there a frame of ours in h whose number may still be lost, or is not known?"""
+        part = self.parts[h]
+        if h in self.member_of:
+            asked = part.requests and next(iter(part.requests)) <= part.released
+            last = part.own[-1][0] if part.own else 0
+        else:
+            asked = part.numbered < part.released
+            last = part.last_number
+        if asked or h not in self.durability:
+            return bool(asked) or (h not in self.member_of and part.held < part.released)
+        return last > max(self._safe(h), part.stable)
+
+    def _safe(self, h: GroupId) -> int:
+        """Numbers up to this one are held by as many as the durability of the group asks for."""
+        members = self.views[h].members
+        needed = holders_needed(self.durability[h], len(members)) - (self.me in members)
+        marks = sorted(self.holders.get(h, {}).values())
+        if needed <= 0:
+            return MAX_COUNT
+        return marks[-needed] if needed <= len(marks) else 0
+
+    def _stamp(self, g: GroupId, part: GroupPart) -> tuple[Context, Ids]:
+        for h in [h for h, N in self.seen.items() if h in self.parts and self.parts[h].stable >= N]:
+            del self.seen[h]
+        after = tuple((h, self.parts[h].released) for h in self._spoke_in(g) if self._unsettled(h))
+        return tuple((h, N) for h, N in self.seen.items() if h != g), after
+
+    def resolved(self, context: Context, after: Ids) -> tuple[Context, Ids]:
+        """A request is repeated: which of the frames before it still have no number?"""
+        left = tuple((h, n) for h, n in after if h in self.parts and n in self.parts[h].requests)
+        if left == after:
+            return context, after
+        numbers = dict(context)
+        for h, n in after:
+            if (h, n) not in left and h in self.seen:
+                numbers[h] = max(self.seen[h], numbers.get(h, 0))
+        return tuple(numbers.items()), left
+
+    def settled_own(self, g: GroupId, n: int) -> None:
+        """Our frame n was delivered here."""
+        self.sent.pop((g, n), None)
+
+    def moved(self, g: GroupId) -> None:
+        """Another numbers this group: requests that named its frames go out again, if need be."""
+        self.members_changed()
+        for h, part in self.parts.items():
+            for n in part.requests_after((g,)):
+                if n in part.requests and n <= part.released:
+                    part.request(h, n, part.requests[n])
+        self.send_released()
+
+    def count_holders(self, g: GroupId, durability: int) -> None:
+        if durability:
+            self.durability[g] = durability
+
+    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
+        marks = self.holders.setdefault(g, {})
+        if n > marks.get(p, 0):
+            marks[p] = n
+            self.send_released()
+
+    # -- a member ---------------------------------------------------------------------------------
+
+    def saw(self, g: GroupId, N: int, context: Context) -> None:
+        """This was delivered, or numbered, here: what is sent now comes after it."""
+        if self.causal:
+            seen = self.seen
+            if seen.get(g, 0) < N:
+                seen[g] = N
+            for h, n in context:
+                if n > seen.get(h, 0):
+                    seen[h] = n
+
+    def must_wait(self, g: GroupId, context: Context) -> bool:
+        """Does the next entry of g come after one that is not delivered here?"""
+        for h, n in context:
+            part = self.parts.get(h)
+            if part is not None and part.delivers:
+                if self.reach_of:
+                    n = min(n, self.reach_of.get(h, n))
+                if n > part.R and h != g:
+                    part.learn(h, min(n, part.R + self.options.max_held), 0)
+                    self.blocked.setdefault(h, set()).add(g)
+                    return True
+            elif self._is_joining(h):  # the entry may be after the one that lets us in
+                self.blocked.setdefault(h, set()).add(g)
+                return True
+        return False
+
+    def _is_joining(self, h: GroupId) -> bool:
+        return h in self.left_in and h not in self.views and not self.reach_of
+
+    def awaited(self, g: GroupId, context: Context) -> Iterator[Awaited]:
+        """The same, in words."""
+        for h, n in context:
+            part = self.parts.get(h)
+            if part is not None and part.delivers and n > part.R:
+                yield Awaited("number", h, part.leader, n)
+            elif self._is_joining(h):
+                yield Awaited("view", h, NOBODY, 0)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        self.send_released()
+
+    def progressed(self, g: GroupId) -> None:
+        """Entries of g were delivered: look at the groups whose next entry waited for them."""
+        waiting = self.blocked.pop(g, None)
+        if waiting:
+            self.to_try.extend(sorted(waiting))
+        if self.trying or self.paused:
+            return
+        self.trying = True
+        while self.to_try:
+            h = self.to_try.popleft()
+            if h in self.parts:
+                self.parts[h].try_next(h)
+        self.trying = False
+        self.send_released()
+
+    # -- a sequencer ------------------------------------------------------------------------------
+
+    def is_numbered(self, h: GroupId, p: ProcessId, n: int) -> bool:
+        """Does p's frame n in h have a number? Only if it is numbered here, it is known."""
+        part = self.parts.get(h)
+        return part is not None and part.has_numbered(p, n)
+
+    def has_numbered(self, g: GroupId, p: ProcessId) -> None:
+        """A frame of p in g got its number: its frames in other groups may have waited for it."""
+        for h, part in self.parts.items():
+            if h != g and p in part.deferred:
+                part.number_deferred(h, p)
+
+    def members_changed(self) -> None:
+        """Groups may share other members than before."""
+        self.meets = None
+
+    def context(
+        self, part: GroupPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
+    ) -> Context:
+        """What the next entry of g comes after."""
+        numbers: dict[GroupId, int] = {}
+        if self.causal:
+            numbers.update(deps if entry.view is None else part.behind)
+            for h, n in after:
+                N = self._number_of(h, entry.origin, n)
+                if numbers.get(h, 0) < N:
+                    numbers[h] = N
+            numbers.pop(g, None)
+        if self.exact:
+            for h in self._meeting(g):
+                book = self.parts[h].book
+                assert book is not None
+                if max(book.stable, numbers.get(h, 0)) < book.N:
+                    numbers[h] = book.N
+        if self.causal:
+            behind = part.behind
+            for h, n in numbers.items():
+                if n > behind.get(h, 0):
+                    behind[h] = n
+        return tuple(numbers.items())
+
+    def _number_of(self, h: GroupId, p: ProcessId, n: int) -> int:
+        part = self.parts.get(h)
+        return 0 if part is None or part.book is None else part.book.number_of.get((p, n), 0)
+
+    def _meeting(self, g: GroupId) -> tuple[GroupId, ...]:
+        """intersect(g): groups numbered here that share a member with g."""
+        if self.meets is None:
+            self.meets = {}
+        found = self.meets.get(g)
+        if found is None:
+            mine = self.parts[g].counted_members()
+            found = self.meets[g] = tuple(
+                h
+                for h, part in self.parts.items()
+                if h != g and part.book is not None and mine & part.counted_members()
+            )
+        return found
+
+    # -- the cut ----------------------------------------------------------------------------------
+
+    def cut(self, cut: Cut) -> None:
+        """All groups end: deliver what is left of them, in order; then all begin again."""
+        self.paused = False
+        groups = [flush.group for flush in cut.flushes]
+        for flush in cut.flushes:
+            part = self.part(flush.group)
+            part.gather(flush.union)
+            reach = part.R
+            while reach + 1 in part.arrived:
+                reach += 1
+            self.reach_of[flush.group] = reach
+        self.blocked.clear()
+        while any(self.reach_of[g] > self.parts[g].R for g in groups):
+            self.to_try.extend(groups)
+            before = [self.parts[g].R for g in groups]
+            self.progressed(groups[0])
+            assert before != [self.parts[g].R for g in groups], "contexts have no cycle"
+        for g in groups:
+            self.parts[g].arrived.clear()
+        self.reach_of = {}
+        self.blocked.clear()
+        self.seen.clear()
+        self.holders.clear()
+        for view in cut.views:
+            self.part(view.group).put_in_force(view)
+        self.unsent = deque(item for item in self.sent if item[0] in self.parts)
+        for view in cut.views:
+            self.parts[view.group].take_early((view.group,))
+        self.send_released()
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        raise AssertionError("all groups of a service end together: they need a Cut")
+
+    @staticmethod
+    def reach(union: Sequence[Kept], lowest: int) -> Reach:
+        return GroupPart.reach(union, lowest)
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        return self.parts[g].unstable(g) if g in self.parts else ()
+
+    def numbers_delivered(self, g: GroupId) -> int:
+        return self.parts[g].R if g in self.parts else 0
+
+    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+        return self.parts[g].frames_delivered(g) if g in self.parts else ()
+
+    # -- what waits, and why ----------------------------------------------------------------------
+
+    def held_back(self) -> list[Waiting]:
+        return [waiting for part in self.parts.values() for waiting in part.held_back()]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [frame for part in self.parts.values() for frame in part.waiting_frames()]
+
+    def holdings(self, g: GroupId) -> Holdings:
+        return self.parts[g].holdings(g) if g in self.parts else Holdings(0, 0)
+
+    def held_up(self) -> Iterator[Waiting]:
+        for g, n in self.unsent:
+            unsettled = [h for h in self._spoke_in(g) if self._unsettled(h)]
+            awaits = (
+                Awaited("order", h, self.parts[h].leader, self.parts[h].released) for h in unsettled
+            )
+            part = self.parts[g]
+            yield Waiting(g, self.me, n, first_named(awaits), part.requests.get(n, b""))
+
+    # -- plain state ------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state().items() if name != "effects"}
+
+    def copy(self) -> Self:
+        twin = super().copy()
+        for part in twin.parts.values():
+            part.belong_to(twin)
+        return twin
+
+    def take_early(self, groups: Collection[GroupId]) -> None:
+        for g in groups:
+            if g in self.parts:
+                self.parts[g].take_early((g,))
