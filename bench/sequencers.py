@@ -25,7 +25,7 @@ from ordercast.cli.calibrate import calibrated
 from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
-from ordercast.machinery.components import strong_components, weak_components
+from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import (
     Constant,
@@ -198,9 +198,9 @@ def draw(found: Sequence[Measured], folder: Path) -> list[Path]:
     """The limit against the overlap; a line for each number of sequencers."""
     curves: dict[str, dict[float, float]] = {}
     for one in found:
-        name = f"{one.protocol}, {one.sequencers}"
+        dashes = "" if one.protocol == found[0].protocol else " (dashed)"
+        name = f"{one.protocol} × {one.sequencers}{dashes}"
         curves.setdefault(name, {})[one.outside_percent] = one.throughput
-    first = found[0].protocol
     svg = folder / "sequencers.svg"
     write_plot(
         svg,
@@ -209,7 +209,7 @@ def draw(found: Sequence[Measured], folder: Path) -> list[Path]:
         "messages per second",
         curves,
         even_steps=True,
-        dashed=[name for name in curves if not name.startswith(f"{first},")],
+        dashed=[name for name in curves if name.endswith("(dashed)")],
         colours_repeat=len({one.sequencers for one in found}),
     )
     png = write_png(svg)
