@@ -60,7 +60,10 @@ class Bench:
         for event in events:
             if isinstance(event, Multicast):
                 self._record(p, "send", event.group, message=event.payload.decode())
-        out = self.machines[p].step(events)
+        return self.carry_out(p, self.machines[p].step(events))
+
+    def carry_out(self, p: ProcessId, out: Output) -> Output:
+        """What p wants done."""
         for to, group, era, header, payload in out.transmits:
             packet = Receive(p, group, era, header, payload)
             self.flight += [Packet(q, packet) for q in to if q not in self.crashed]

@@ -17,21 +17,22 @@ A group may be handed over to another sequencer at any time: `machinery.transfer
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ordercast.core.events import Change, Receive, View
+from ordercast.core.events import Change, Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, first_named
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import VIEW_ENTRY, Context, Numbered, Numbering, ViewEntry
 from ordercast.machinery.sequencer import SequencedProtocol
-from ordercast.machinery.sequencer_headers import Status
+from ordercast.machinery.sequencer_headers import Delivered, Fetch, Status
 from ordercast.machinery.transfer import BookEntry, BookState, counts, reopened
+from ordercast.protocols.sequencing.explained import kept_by_part
 from ordercast.protocols.sequencing.headers import (
     AcceptedIn,
     AcceptIn,
@@ -83,6 +84,16 @@ class GroupPart(SequencedProtocol):
         self.asked_held = 0  # AskHeld was sent for this number
         self.successor: ProcessId | None = None  # numbers from now on
         self.unready: list[tuple[ProcessId, DoMulticast, bytes]] = []  # came before the book
+        self.legacy: dict[int, Numbered] | None = None  # handed over, and perhaps not there yet
+        self.gone: dict[ProcessId, int] = {}  # who left, and the number of the view without it
+        self.changes = 0  # of members and guests, as the coordinator counts them
+        self.traffic: dict[ProcessId, int] = {}  # requests since the coordinator was told
+
+    def send(self, p: ProcessId, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
+        if p == self.me:  # it numbered until a moment ago
+            assert self.successor is not None
+            p = self.successor
+        super().send(p, g, header, m)
 
     # -- a sender ---------------------------------------------------------------------------------
 
@@ -139,6 +150,20 @@ class GroupPart(SequencedProtocol):
     def on_ACCEPT_IN(self, src: ProcessId, g: GroupId, accept: AcceptIn, m: bytes) -> None:
         entry = Numbered(accept.origin, accept.n, m, None, accept.context)
         self.place(g, accept.N, accept.stable, entry)
+
+    @on(ViewEntry)
+    def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
+        outside = self.book is None and self.me not in self.views[g].senders
+        if not (outside and self._admits_us(view)):
+            super().on_VIEW(src, g, view, m)
+        elif (self.views[g].era, view.N) > self.left_in.get(g, (0, 0)):
+            # It numbered the group before, and is let in by the one that does now.
+            self._start_after(view.N)
+            self._take_up_frames(view.last)
+            if self.me in view.joined:
+                self._become_member(view)
+            self.install(self._view_of(g, view, self.views[g].era))
+            self.acknowledge(g)
 
     def waits(self, g: GroupId, entry: Numbered) -> bool:
         context = entry.context if entry.view is None else entry.view.context
@@ -213,6 +238,7 @@ class GroupPart(SequencedProtocol):
         self.successor = None
         self.unready = []
         self.former, self.unnamed = set(), []
+        self.legacy, self.gone, self.traffic, self.changes = None, {}, {}, 0
         super()._begin_era(view)
 
     # -- the sequencer numbers --------------------------------------------------------------------
@@ -237,6 +263,7 @@ class GroupPart(SequencedProtocol):
         if p not in self.latest.senders:
             self.note("drop", g, p, request.n, "not a member")
             return
+        self.traffic[p] = self.traffic.get(p, 0) + 1
         if request.context or request.after:
             self.asked[p, request.n] = (request.context, request.after)
         self.number(g, p, request.n, m)
@@ -250,8 +277,13 @@ class GroupPart(SequencedProtocol):
             self._enter(g, frame)
 
     def _is_early(self, frame: Numbered) -> bool:
+        return bool(self.unnumbered_before(frame))
+
+    def unnumbered_before(self, frame: Numbered) -> Ids:
+        """The sender's frames in other groups that a frame waits for."""
         _, after = self.asked.get((frame.origin, frame.n), NOT_ASKED)
-        return any(not self.service.is_numbered(h, frame.origin, n) for h, n in after)
+        p, is_numbered = frame.origin, self.service.is_numbered
+        return tuple((h, n) for h, n in after if not is_numbered(h, p, n))
 
     def has_numbered(self, p: ProcessId, n: int) -> bool:
         """At the sequencer: does p's frame n have a number?"""
@@ -312,6 +344,16 @@ class GroupPart(SequencedProtocol):
         if p != self.me and self.book is not None and p in self.book.acks.marks:
             self._is_held(g, R)
 
+    @on(Delivered)
+    def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
+        if self.book is not None:  # else it will hear who numbers now, and say it again there
+            super().on_DELIVERED(p, g, ack, m)
+
+    @on(Fetch)
+    def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:
+        if self.book is not None:
+            super().on_FETCH(p, g, fetch, m)
+
     @on(Held)
     def on_HELD(self, p: ProcessId, g: GroupId, held: Held, m: bytes) -> None:
         if self.book is not None and p in self.book.acks.marks:
@@ -348,11 +390,15 @@ class GroupPart(SequencedProtocol):
         number = 0 if self.book is None else self.book.N
         super().on_change(change)
         assert self.book is not None
+        self.changes += 1
         for p in change.dead:
             self._forget_requests(p)
         if number < self.book.N and set(before.members) - set(self.latest_view(g).members):
             _, old = self.lingering
             self.lingering = (self.book.N, old.union(before.members).difference(change.dead))
+        self.gone.update((p, self.book.N) for p in change.left)
+        for p in (*change.joined, *change.dead):
+            self.gone.pop(p, None)
         self.service.members_changed()
 
     def _change_to(self, g: GroupId, book: Numbering, now: View, entry: ViewEntry) -> None:
@@ -405,16 +451,19 @@ class GroupPart(SequencedProtocol):
             tuple(sorted(self.guests.untold.items())),
             (self.lingering[0], tuple(sorted(self.lingering[1]))),
             tuple(sorted(self.behind.items())),
+            self.move,
+            self.changes,
+            counts(self.gone),
             len(book.history),
         )
         entries = [(BookEntry.of(N, e), e.payload) for N, e in book.history.items()]
         waiting = list(self._waiting_requests(book))
+        self.legacy = book.history
         self.book, self.successor = None, to
         self.guests = GuestBook((), {})
         self.deferred, self.asked = {}, {}
         for p, request, m in waiting:
             self.on_DO_MULTICAST(p, g, request, m)
-        self._follow(g, to)
         return state, entries
 
     def _last_numbered(self, book: Numbering) -> dict[ProcessId, int]:
@@ -431,18 +480,42 @@ class GroupPart(SequencedProtocol):
             for n, m in sorted(frames.items()):
                 yield p, DoMulticast(n, *self.asked.get((p, n), NOT_ASKED)), m
 
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        """Also what was handed over and has perhaps not arrived."""
+        kept = super().unstable(g)
+        if not self.legacy:
+            return kept
+        here = {(entry.origin, entry.n) for entry in kept}
+        return kept + tuple(e for e in self.as_kept(self.legacy) if (e.origin, e.n) not in here)
+
+    def settled_leavers(self) -> tuple[ProcessId, ...]:
+        """Who left, and all have delivered the view without it: said once."""
+        if not self.gone or self.book is None:
+            return ()
+        settled = tuple(p for p, N in self.gone.items() if self.book.stable >= N)
+        for p in settled:
+            del self.gone[p]
+        return settled
+
     def tell_moved(self, g: GroupId) -> None:
         """At the former sequencer, when the next one has everything."""
         assert self.successor is not None
+        self._follow(g, self.successor)
+        self.legacy = None
         self.move += 1
         view = self.latest_view(g)
         to = tuple(p for p in view.senders if p not in (self.me, self.successor))
         if to:
             self.out.transmits.append((to, g, view.era, Moved(self.successor, self.move), b""))
+        if self.delivers:
+            self.acknowledge(g)
 
-    def succeed(self, g: GroupId, state: BookState, entries: Mapping[int, Numbered]) -> None:
+    def succeed(
+        self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
+    ) -> None:
         """This process numbers from now on."""
-        self.book = reopened(state, entries, self.options.max_held)
+        history = {entry.N: entry.numbered(body) for entry, body in entries}
+        self.book = reopened(state, history, self.options.max_held)
         self.successor = None
         self.guests = GuestBook((), {})
         self.guests.stable = dict(state.guests_stable)
@@ -453,6 +526,7 @@ class GroupPart(SequencedProtocol):
         self.lingering = (state.lingering[0], frozenset(state.lingering[1]))
         self.behind = dict(state.behind)
         self.entered = dict(state.last)
+        self.changes, self.gone, self.move = state.changes, dict(state.gone), state.move
         self.held_up_to = max((R for p, R in state.acks if p != self.me), default=0)
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
@@ -473,15 +547,38 @@ class GroupPart(SequencedProtocol):
 
     # -- what waits, and why ----------------------------------------------------------------------
 
+    def unnumbered(self) -> list[int]:
+        return [n for n in super().unnumbered() if n <= self.released]  # others are held up
+
+    def _asked(self, g: GroupId) -> Iterator[WaitingFrame]:
+        here = {frame.n for frame in self.deferred.get(self.me, ())}
+        return (frame for frame in super()._asked(g) if frame[2] not in here)
+
     def _behind(self, g: GroupId) -> Iterator[Waiting]:
         head = self.arrived.get(self.R + 1)
         elsewhere: tuple[Awaited, ...] = ()
         if head is not None:
-            elsewhere = first_named(self.service.awaited(g, head.context))
+            context = head.context if head.view is None else head.view.context
+            elsewhere = first_named(self.service.awaited(g, context))
         for waiting in super()._behind(g):
             yield msgspec.structs.replace(
                 waiting, awaits=first_named((*elsewhere, *waiting.awaits))
             )
+
+    def held_back(self) -> list[Waiting]:
+        held = super().held_back()
+        held += (waiting for g in self.views for waiting in kept_by_part(self, g))
+        return held
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames = super().waiting_frames()
+        frames += (waiting.frame for g in self.views for waiting in kept_by_part(self, g))
+        return frames
+
+    def holdings(self, g: GroupId) -> Holdings:
+        here = super().holdings(g)
+        more = sum(map(len, self.deferred.values())) + len(self.unready) + len(self.unnamed)
+        return msgspec.structs.replace(here, held=here.held + more)
 
     # -- plain state ------------------------------------------------------------------------------
 

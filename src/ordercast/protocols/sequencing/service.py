@@ -13,21 +13,19 @@ and lets members wait: that deadlocks (PROTOCOLS E-K11), also when read lenientl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, ClassVar, Self
 
 from ordercast.core.durability import holders_needed
 from ordercast.core.events import Change, Cut, Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import MAX_COUNT
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol, Reach
-from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.machinery.numbering import Context, Numbered
-from ordercast.protocols.sequencing.headers import Ids
+from ordercast.protocols.sequencing.explained import kept_by_sender
+from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved
 from ordercast.protocols.sequencing.part import GroupPart
-
-Together = Literal["strong", "weak", "none"]
 
 
 class SequencingService(OrderingProtocol):
@@ -36,7 +34,7 @@ class SequencingService(OrderingProtocol):
     handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
     causal: ClassVar[bool]  # contexts name what the sender had seen
-    together: ClassVar[Together]  # which groups must have one sequencer
+    linked_headers = (Forwarded, Moved)
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         self.parts: dict[GroupId, GroupPart] = {}
@@ -52,6 +50,7 @@ class SequencingService(OrderingProtocol):
         self.unsent: deque[tuple[GroupId, int]] = deque()  # ... of them, those not asked for yet
         self.durability: dict[GroupId, int] = {}  # groups with a gate
         self.holders: dict[GroupId, dict[ProcessId, int]] = {}  # numbers that others hold, there
+        self.wanted: set[GroupId] = set()  # groups this process numbered, and wants to be in
         self.meets: dict[GroupId, tuple[GroupId, ...]] | None = None  # as a sequencer; None: anew
 
     # -- the parts --------------------------------------------------------------------------------
@@ -66,6 +65,15 @@ class SequencingService(OrderingProtocol):
         self.effects = out
         for part in self.parts.values():
             part.out = out
+
+    @property
+    def early(self) -> list[Receive]:
+        """Of all parts."""
+        return [packet for part in self.parts.values() for packet in part.early]
+
+    @early.setter
+    def early(self, packets: list[Receive]) -> None:
+        assert not packets, "packets belong to parts"
 
     def part(self, g: GroupId) -> GroupPart:
         """The part of that group; a new one if there is none."""
@@ -88,6 +96,7 @@ class SequencingService(OrderingProtocol):
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
         if member:
             self.member_of.add(view.group)
+            self.wanted.discard(view.group)
         else:
             self.member_of.discard(view.group)
         self.members_changed()
@@ -100,6 +109,8 @@ class SequencingService(OrderingProtocol):
     def on_timer(self, g: GroupId, name: str) -> None:
         if g in self.parts:
             self.parts[g].on_timer(g, name)
+        if self.to_try:
+            self.progressed(g)
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
         self.parts[g].on_consumed(g, frames)
@@ -108,13 +119,15 @@ class SequencingService(OrderingProtocol):
         self.part(change.group).on_change(change)
 
     def forget_group(self, g: GroupId) -> None:
-        for table in (self.parts, self.views, self.others, self.holders, self.seen):
+        # What was seen there stays in `seen`: others may still lack it.
+        for table in (self.parts, self.views, self.others, self.holders):
             table.pop(g, None)
         self.member_of.discard(g)
+        self.wanted.discard(g)
         self.unsent = deque(item for item in self.unsent if item[0] != g)
         self.sent = {item: None for item in self.sent if item[0] != g}
         self.members_changed()
-        self.to_try.extend(sorted(self.blocked.pop(g, ())))  # looked at with the next event
+        self.to_try.extend(sorted(self.blocked.pop(g, ())))  # looked at with the next timer
 
     def believe(self, g: GroupId, leader: ProcessId | None) -> None:
         self.part(g).admitted_by = leader
@@ -139,7 +152,7 @@ class SequencingService(OrderingProtocol):
             g, n = self.unsent[0]
             part = self.parts[g]
             if n in part.requests:  # else the group was left
-                if self.causal and self._must_hold(g, part):
+                if self._must_hold(g):
                     return
                 part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
             self.unsent.popleft()
@@ -148,44 +161,59 @@ class SequencingService(OrderingProtocol):
                 part.request(g, n, part.requests[n])
                 part.start_timer(g, "retry", self.options.retry_ms)
 
-    def _must_hold(self, g: GroupId, part: GroupPart) -> bool:
-        holds = False
-        for h in self._spoke_in(g):
-            other = self.parts[h]
-            if self._unsettled(h) and (other.leader != part.leader or h in self.durability):
-                holds = True
-        if self.options.resilience != 0:
-            for h, N in self.seen.items():
-                led = self.parts.get(h)
-                if h != g and led is not None and led.exposed(h, N) and h not in self.durability:
-                    led.ask_held(h)
-                    holds = True
-        return holds
+    def _must_hold(self, g: GroupId) -> bool:
+        exposed = self.exposed_before(g)
+        for h in exposed:
+            self.parts[h].ask_held(h)
+        return bool(exposed) or bool(self.unsettled_before(g))
 
-    def _spoke_in(self, g: GroupId) -> Iterable[GroupId]:
+    def unsettled_before(self, g: GroupId) -> list[GroupId]:
+        """Where a frame of ours must be settled before the next one to g may leave."""
+        if not self.causal:
+            return []
+        leader = self.parts[g].leader
+        return [
+            h
+            for h in self._spoke_in(g)
+            if self._unsettled(h) and (self.parts[h].leader != leader or h in self.durability)
+        ]
+
+    def exposed_before(self, g: GroupId) -> list[GroupId]:
+        """Numbered here, seen here, and nobody else may have it: a frame to g must not tell."""
+        if not self.causal or self.options.resilience == 0:
+            return []
+        return [
+            h
+            for h, N in self.seen.items()
+            if h != g and h in self.parts and h not in self.durability
+            if self.parts[h].exposed(h, N)
+        ]
+
+    def _spoke_in(self, g: GroupId) -> list[GroupId]:
         return [h for h, other in self.parts.items() if h != g and other.released]
 
     def _unsettled(self, h: GroupId) -> bool:
         """Is there a frame of ours in h whose number may still be lost, or is not known?"""
-        part = self.parts[h]
-        if h in self.member_of:
-            asked = part.requests and next(iter(part.requests)) <= part.released
-            last = part.own[-1][0] if part.own else 0
-        else:
-            asked = part.numbered < part.released
-            last = part.last_number
-        if asked or h not in self.durability:
-            return bool(asked) or (h not in self.member_of and part.held < part.released)
-        return last > max(self._safe(h), part.stable)
+        return self.is_unnumbered(h) or self.copies_missing(h) > 0
 
-    def _safe(self, h: GroupId) -> int:
-        """Numbers up to this one are held by as many as the durability of the group asks for."""
+    def is_unnumbered(self, h: GroupId) -> bool:
+        """Was a number asked for, and is not known here?"""
+        part = self.parts[h]
+        if h not in self.member_of:
+            return part.numbered < part.released
+        return bool(part.requests) and next(iter(part.requests)) <= part.released
+
+    def copies_missing(self, h: GroupId) -> int:
+        """How many more must hold our last frame in h."""
+        part, member = self.parts[h], h in self.member_of
+        if h not in self.durability:  # a guest does not know who has it but the sequencer
+            return int(not member and part.held < part.released)
+        last = (part.own[-1][0] if part.own else 0) if member else part.last_number
+        if last <= part.stable:
+            return 0
         members = self.views[h].members
         needed = holders_needed(self.durability[h], len(members)) - (self.me in members)
-        marks = sorted(self.holders.get(h, {}).values())
-        if needed <= 0:
-            return MAX_COUNT
-        return marks[-needed] if needed <= len(marks) else 0
+        return needed - sum(1 for mark in self.holders.get(h, {}).values() if mark >= last)
 
     def _stamp(self, g: GroupId, part: GroupPart) -> tuple[Context, Ids]:
         for h in [h for h, N in self.seen.items() if h in self.parts and self.parts[h].stable >= N]:
@@ -256,7 +284,8 @@ class SequencingService(OrderingProtocol):
         return False
 
     def _is_joining(self, h: GroupId) -> bool:
-        return h in self.left_in and h not in self.views and not self.reach_of
+        wanted = h in self.wanted or (h in self.left_in and h not in self.views)
+        return wanted and not self.reach_of
 
     def awaited(self, g: GroupId, context: Context) -> Iterator[Awaited]:
         """The same, in words."""
@@ -265,7 +294,7 @@ class SequencingService(OrderingProtocol):
             if part is not None and part.delivers and n > part.R:
                 yield Awaited("number", h, part.leader, n)
             elif self._is_joining(h):
-                yield Awaited("view", h, NOBODY, 0)
+                yield Awaited("view", h, NOBODY, 1)
 
     def pause(self) -> None:
         self.paused = True
@@ -349,6 +378,10 @@ class SequencingService(OrderingProtocol):
             )
         return found
 
+    def numbers(self, g: GroupId) -> bool:
+        part = self.parts.get(g)
+        return part is not None and part.book is not None
+
     # -- the cut ----------------------------------------------------------------------------------
 
     def cut(self, cut: Cut) -> None:
@@ -409,13 +442,7 @@ class SequencingService(OrderingProtocol):
         return self.parts[g].holdings(g) if g in self.parts else Holdings(0, 0)
 
     def held_up(self) -> Iterator[Waiting]:
-        for g, n in self.unsent:
-            unsettled = [h for h in self._spoke_in(g) if self._unsettled(h)]
-            awaits = (
-                Awaited("order", h, self.parts[h].leader, self.parts[h].released) for h in unsettled
-            )
-            part = self.parts[g]
-            yield Waiting(g, self.me, n, first_named(awaits), part.requests.get(n, b""))
+        return kept_by_sender(self)
 
     # -- plain state ------------------------------------------------------------------------------
 
