@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from ordercast.core.events import Change, Receive
-from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.machinery.components import strong_components, weak_components
-from ordercast.protocols.sequencing.service import SequencingService, Together
+from ordercast.core.protocol import Options, OrderingProtocol, Together
+from ordercast.membership.components import strong_components, weak_components
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.simulation import (
@@ -78,7 +77,7 @@ class Arena(msgspec.Struct, frozen=True):
         }
         rng = Random(f"arena {self.name} {seed}")
         fields = self.fields(protocol, rng)
-        if issubclass(protocol, SequencingService) and "groups" in fields:
+        if protocol.together is not None and "groups" in fields:
             fields["groups"] = _placed(fields["groups"], protocol.together)
         return SimulationConfig(**{**plain, **fields})
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
@@ -38,6 +38,8 @@ from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
+
+Together = Literal["strong", "weak", "none"]  # groups that share two members; one; no matter
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -91,6 +93,8 @@ class OrderingProtocol(PlainState, ABC):
     declaration: ClassVar[Declaration]
     headers: ClassVar[tuple[type[msgspec.Struct], ...]]  # all that may stand before its payloads
     handlers: ClassVar[dict[type, Callable[..., None]]]
+    linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
+    together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
     header_version: ClassVar[int] = 3  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
@@ -326,6 +330,10 @@ class OrderingProtocol(PlainState, ABC):
         """How many frames of g are here, and for what reason."""
         held = sum(1 for frame in self.waiting_frames() if frame[0] == g)
         return Holdings(held, len(self.unstable(g)) - held)
+
+    def numbers(self, g: GroupId) -> bool:
+        """Is this process the sequencer of g?"""
+        return False
 
     # -- what a protocol page writes ------------------------------------------------------------
 

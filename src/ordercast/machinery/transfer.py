@@ -37,6 +37,9 @@ class BookState(msgspec.Struct, frozen=True, array_like=True):
     untold: tuple[tuple[ProcessId, tuple[ViewEntry, ...]], ...]  # views that guests did not confirm
     lingering: tuple[int, tuple[ProcessId, ...]]  # members of before, until this number is stable
     behind: Context  # merge of all contexts numbered so far, where the order is causal
+    move: int  # hand-overs of this era before
+    changes: int  # of members and guests in this era, as the coordinator counts them
+    gone: Counts  # who left, and the number of the view without it
     entries: int  # unstable ones, which follow
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
+from ordercast.membership.placing_headers import PLACING_HEADERS
 
 CLUSTER_GROUP: GroupId = -1  # packets of the cluster belong to no group
 
@@ -126,6 +127,7 @@ class GroupReport(msgspec.Struct, frozen=True, array_like=True):
     progress: int  # last number delivered, where the protocol numbers
     last: tuple[tuple[ProcessId, int], ...]  # last frame delivered of each origin, there too
     ready: int = 0  # the era for which it has everything and waits for the word; 0: none
+    numbers: bool = False  # the reporter is its sequencer
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
@@ -162,6 +164,7 @@ class NextGroupView(msgspec.Struct, frozen=True, array_like=True):
     era: int
     start: int
     last: tuple[tuple[ProcessId, int], ...]
+    leader: ProcessId  # numbers its views, and its messages where it has a sequencer
 
 
 class PrepareView(msgspec.Struct, frozen=True, array_like=True):
@@ -204,6 +207,7 @@ class Overruled(msgspec.Struct, frozen=True, array_like=True):
 CLUSTER_HEADERS: tuple[type[msgspec.Struct], ...] = (
     Heartbeat, Suspect, Stuck, Sighted, Offer, Welcome, Join, Depart, Nodes, NodesAck, Want, Unwant,
     EndView, NodeReport, UnstableFrame, PrepareView, ViewReady, InstallView, NoPrimary, Overruled,
+    *PLACING_HEADERS,
 )  # fmt: skip
 
 UNLINKED = (Heartbeat, Offer, Welcome)  # may be lost: they are said again

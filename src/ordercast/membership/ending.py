@@ -22,7 +22,8 @@ from ordercast.membership.cluster_headers import (
     NodeReport,
     UnstableFrame,
 )
-from ordercast.membership.nodes import Ballot, NodeEntry, NodeView, deciding
+from ordercast.membership.directory import eligible, hosts_after
+from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView, deciding
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
 Nodes = tuple[ProcessId, ...]
@@ -195,13 +196,33 @@ class Ending(PlainState):
             # what sets the two apart is their number.
             self.attempt.number - newest.number,
         )
+        leaders = self._leaders(view, staying, ends, pages)
         return NextViews(
             view,
-            {e.gid: e.next_view(staying, marks[e.domain(pages)], succession) for e in ends},
+            {
+                e.gid: e.next_view(staying, marks[e.domain(pages)], succession, leaders[e.gid])
+                for e in ends
+            },
             {end.gid: end.takers(staying) for end in ends},
             {end.gid: end.told(staying) for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
+
+    def _leaders(
+        self, view: NodeView, staying: Nodes, ends: list[GroupEnd], pages: Pages
+    ) -> dict[GroupId, ProcessId]:
+        """The coordinator leads; but some protocols have several sequencers."""
+        leaders = {end.gid: view.coordinator for end in ends}
+        placed: dict[str, list[GroupEnd]] = {}
+        for end in ends:
+            if pages(end.entry.protocol).together is not None:
+                placed.setdefault(end.entry.protocol, []).append(end)
+        for protocol, groups in placed.items():
+            together = pages(protocol).together
+            assert together is not None
+            known = {end.gid: (end.here(staying), end.sequencer()) for end in groups}
+            leaders.update(hosts_after(together, known, eligible(view.nodes)))
+        return leaders
 
 
 class Succession(msgspec.Struct, frozen=True):
@@ -237,8 +258,7 @@ class GroupEnd:
 
     def domain(self, pages: Pages) -> str:
         """Groups whose numbers belong together: those of a domain."""
-        entry = next(iter(self.reports.values())).entry
-        declared = pages(entry.protocol).declaration
+        declared = pages(self.entry.protocol).declaration
         return declared.name if declared.scope == "domain" else f"group {self.gid}"
 
     def unfinished(self) -> bool:
@@ -293,22 +313,34 @@ class GroupEnd:
         return tuple(p for p, r in self.settled.items() if r.delivers and p in staying)
 
     def next_view(
-        self, nodes: Collection[ProcessId], mark: int, succession: Succession
+        self, nodes: Collection[ProcessId], mark: int, succession: Succession, leader: ProcessId
     ) -> NextGroupView:
         """A new era for those who live; a new number only if the members differ, or if another led
         before: it may have made a view that nobody else saw."""
         # One that was let in and has not heard of it has no view: it will ask again.
-        here = {p for p in self.reports if p in nodes}
-        members = tuple(p for p in self.members if p in here)
-        guests = tuple(p for p in self.guests if p in here)
+        members = self.here(nodes)
+        guests = tuple(p for p in self.guests if p in self.reports and p in nodes)
         number = self.number
         highest = max(r.number for r in self.reports.values())
         if members != self.members or highest > number or succession.is_new:
             stride, leap = succession.stride, succession.leap
             number = next_view_number(max(highest, number), succession.leader, stride, leap)
         eras = (max(r.era, r.ready) for r in self.reports.values())
-        entry = next(iter(self.reports.values())).entry
-        return NextGroupView(entry, number, members, guests, max(eras) + 1, mark, self.last)
+        era = max(eras) + 1
+        return NextGroupView(self.entry, number, members, guests, era, mark, self.last, leader)
+
+    def here(self, nodes: Collection[ProcessId]) -> tuple[ProcessId, ...]:
+        """The members that go on."""
+        return tuple(p for p in self.members if p in self.reports and p in nodes)
+
+    def sequencer(self) -> ProcessId | None:
+        """Who numbered it, if it lives."""
+        return next((p for p, r in self.settled.items() if r.numbers), None)
+
+    @property
+    def entry(self) -> GroupEntry:
+        """As all know it."""
+        return next(iter(self.reports.values())).entry
 
     def _last(
         self, delivering: Iterable[GroupReport], later: Iterable[tuple[ProcessId, int]]

@@ -108,9 +108,7 @@ class Knowledge(PlainState, ABC):
         """Every group that is open here and has a view, and what is unstable in them."""
 
     @abstractmethod
-    def begin_groups(
-        self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
-    ) -> None:
+    def begin_groups(self, views: Sequence[NextGroupView], union: Frames) -> None:
         """Deliver the union, begin the views, go on sending."""
 
     @abstractmethod

@@ -21,6 +21,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     detector: Literal["heartbeat", "accrual"] = "heartbeat"
     partition: Policy = "primary"
 
+    balance: bool = True  # groups move by themselves to where they are numbered best
+
     @property
     def timeout_ticks(self) -> int:
         """Silence of so many ticks is suspicious."""
@@ -64,8 +66,21 @@ class Broken(msgspec.Struct, frozen=True):
     pid: ProcessId
 
 
-Command = Found | GetIn | Ask | Quit | GoAway | Broken
-COMMANDS = (Found, GetIn, Ask, Quit, GoAway, Broken)
+class Migrate(msgspec.Struct, frozen=True):
+    """Let that node number this group, and all that must be with it."""
+
+    gid: GroupId
+    to: ProcessId
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """That node is to number nothing any more."""
+
+    pid: ProcessId
+
+
+Command = Found | GetIn | Ask | Quit | GoAway | Broken | Migrate | Drain
+COMMANDS = (Found, GetIn, Ask, Quit, GoAway, Broken, Migrate, Drain)
 
 
 # -- to the driver --------------------------------------------------------------------------------

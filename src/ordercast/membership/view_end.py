@@ -141,10 +141,12 @@ class ViewEnd(Knowledge):
     def _prepare_for(
         self, p: ProcessId, ending: Ending, found: NextViews
     ) -> tuple[PrepareView, Frames]:
-        # The first node leads all groups, also those in which it is not.
+        # The first node knows of all groups, whoever leads them, and wherever it is a member.
         first = found.view.coordinator
         groups = tuple(
-            view for gid, view in found.groups.items() if p in found.told[gid] or p == first
+            view
+            for gid, view in found.groups.items()
+            if p in found.told[gid] or p in (first, view.leader)
         )
         frames = {key: kept for key, kept in found.union.items() if p in found.takers[key[0]]}
         view = found.view
@@ -281,7 +283,7 @@ class ViewEnd(Knowledge):
             self.first_number = prepare.view.number * VIEWS_PER_TERM
         self._put_in_force(prepare.view)
         self.ballots = [self._ballot()]
-        self.begin_groups(prepare.groups, union, prepare.view.coordinator)
+        self.begin_groups(prepare.groups, union)
         gone = tuple(p for p in before if p not in self.pids)
         for p in gone:
             self.forget_node(p)

@@ -29,19 +29,21 @@ from ordercast.membership.cluster_headers import (
     NextGroupView,
     Want,
 )
+from ordercast.membership.directory import Directory
 from ordercast.membership.ending import Frames
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
 from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.placing_headers import PLACING_HEADERS
 from ordercast.membership.standing import COMMANDS, ClusterOptions, Command
 from ordercast.reliability.link import LinkAck, Linked
+from ordercast.stack.placed import ERAS_PER_VIEW, Heirloom, PlacedStack
 from ordercast.stack.stack import Stack
 
 ATTEMPTS_PER_VIEW = 1 << 20  # of one machine, to change its groups, under one node view
-ERAS_PER_VIEW = 1024  # a group that is made anew begins in an era above those of its former life
 
 
-class ClusteredStack(Stack, Cluster):
+class ClusteredStack(PlacedStack):
     """Everything of one node."""
 
     def __init__(
@@ -63,6 +65,9 @@ class ClusteredStack(Stack, Cluster):
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open here
         self.fast: set[GroupId] = set()  # groups whose packets reach their machine as they are
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
+        self.directories: dict[str, Directory] = {}
+        self.inheriting: dict[GroupId, Heirloom] = {}
+        self.traffic: dict[GroupId, dict[ProcessId, int]] = {}
         self.overtook: list[Receive] = []  # changes of groups under the node view to come
         self.said: list[Multicast] = []  # by the application, while the view ends
         carried_by = network if cluster_network is None else cluster_network
@@ -84,7 +89,9 @@ class ClusteredStack(Stack, Cluster):
             self.close(entry.gid)  # a former stay
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None
-        self.open(entry.gid, self.page(entry.protocol), coordinator, entry.durability)
+        page = self.page(entry.protocol)
+        leader = None if page.together else coordinator
+        self.open(entry.gid, page, leader, entry.durability)
         if entry.gid in self.memberships:
             led = self.memberships[entry.gid]
             led.attempt = max(led.attempt, self._attempts())
@@ -132,7 +139,10 @@ class ClusteredStack(Stack, Cluster):
             super()._receive(packet)
         elif packet.group == CLUSTER_GROUP:
             try:
-                self.receive_cluster(packet)
+                if type(packet.header) in PLACING_HEADERS:
+                    self.receive_placing(packet.src, packet.header, packet.payload)
+                else:
+                    self.receive_cluster(packet)
             except PeerError as fault:
                 self.out.faults.append((packet.src, str(fault)))
         elif packet.src not in self.in_view or (self.stopped and self._is_of_the_past(packet)):
@@ -187,6 +197,7 @@ class ClusteredStack(Stack, Cluster):
                     protocol.numbers_delivered(g),
                     protocol.frames_delivered(g),
                     ready.get(g, 0),
+                    protocol.numbers(g),
                 )
             )
             if takes_part or protocol.declaration.sequenced:  # whoever numbers has it all
@@ -195,11 +206,11 @@ class ClusteredStack(Stack, Cluster):
             frames.update(membership.readied_frames())
         return tuple(reports), frames
 
-    def begin_groups(
-        self, views: Sequence[NextGroupView], union: Frames, leader: ProcessId
-    ) -> None:
+    def begin_groups(self, views: Sequence[NextGroupView], union: Frames) -> None:
+        self.know_groups(views)
         self._close_deserted({new.entry.gid for new in views})
-        views = [new for new in views if new.entry.gid in self.protocols or leader == self.me]
+        self._close_handed_on(views)
+        views = [new for new in views if new.entry.gid in self.protocols or new.leader == self.me]
         for new in views:
             if new.entry.gid not in self.protocols:
                 self.open_group(new.entry)  # to lead it
@@ -208,7 +219,7 @@ class ClusteredStack(Stack, Cluster):
         for membership in self._led():
             membership.void(self._attempts())
         for new in views:
-            g = new.entry.gid
+            g, leader = new.entry.gid, new.leader
             protocol, before = self.protocols[g], self.view(g)
             view = View(
                 g, new.number, new.members, leader, new.era, new.start, new.guests, new.last
@@ -252,12 +263,25 @@ class ClusteredStack(Stack, Cluster):
                 if g in self.wants:
                     self.open_group(entry)
 
+    def _close_handed_on(self, views: Sequence[NextGroupView]) -> None:
+        """Groups that were only numbered here, and are numbered elsewhere from now on."""
+        for new in views:
+            g, view = new.entry.gid, self.view(new.entry.gid)
+            if self.page(new.entry.protocol).together is None or view is None:
+                continue
+            if self.me not in (*view.senders, *new.members, *new.guests, new.leader):
+                self.close(g)
+                if g in self.wants:
+                    self.open_group(new.entry)
+
     def _put_in_force(self, view: NodeView) -> None:
         super()._put_in_force(view)
         for g, protocol in self.protocols.items():
-            protocol.believe(g, view.coordinator)
+            protocol.believe(g, None if protocol.together else view.coordinator)
 
     def owes_nothing(self) -> bool:
+        if not super().owes_nothing():
+            return False
         for g, protocol in self.protocols.items():
             view = self.view(g)
             leads = view is not None and view.leader == self.me and view.members
@@ -286,6 +310,10 @@ class ClusteredStack(Stack, Cluster):
         guests: tuple[ProcessId, ...] = (),
         left: tuple[ProcessId, ...] = (),
     ) -> None:
+        known = self._directory_of(gid) is not None
+        if known or (want is not None and self.page(want.group.protocol).together is not None):
+            self.place_change(want, gid, joined, guests, left)
+            return
         if gid not in self.protocols:
             if want is None:
                 return

@@ -295,9 +295,12 @@ class Stack(Gated):
     def _needs_link(self, g: GroupId, header: msgspec.Struct) -> bool:
         if type(header) is Linked:  # on its link already
             return False
-        return g in self.linked or (
-            g in self.linked_views and isinstance(header, MEMBERSHIP_HEADERS)
-        )
+        if g in self.linked:
+            return True
+        if g in self.linked_views and isinstance(header, MEMBERSHIP_HEADERS):
+            return True
+        protocol = self.protocols.get(g)
+        return protocol is not None and type(header) in protocol.linked_headers
 
     def _start_link_timer(self, name: str, delay_ms: int) -> None:
         if name not in self.running:

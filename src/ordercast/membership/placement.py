@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.balance import Balance, Placed, best_move
-from ordercast.machinery.components import Groups, strong_components, weak_components
-from ordercast.machinery.hosting import Hosting, Together
+from ordercast.core.protocol import Together
+from ordercast.membership.balance import Balance, Placed, best_move
+from ordercast.membership.components import Groups, strong_components, weak_components
+from ordercast.membership.hosting import Hosting
 
 __all__ = ["Groups", "Move", "Placement", "Together", "strong_components", "weak_components"]
 

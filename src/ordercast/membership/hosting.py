@@ -12,14 +12,13 @@ Departures from the source
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Together
 from ordercast.core.state import PlainState
-from ordercast.machinery.components import NEVER, STRONG, WEAK, Components
-from ordercast.machinery.load import Load, Requests
-
-Together = Literal["strong", "weak", "none"]  # S2; S1; any group anywhere
+from ordercast.membership.components import NEVER, STRONG, WEAK, Components
+from ordercast.membership.load import Load, Requests
 
 SHARE: Final[dict[Together, int]] = {"strong": STRONG, "weak": WEAK, "none": NEVER}
 

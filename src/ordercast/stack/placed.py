@@ -1,0 +1,315 @@
+"""Groups with several sequencers: the coordinator's orders, and those who carry them out.
+
+    coordinator    Directory: decides.  HOST, ALTER, HAND OVER to sequencers
+    sequencer      opens the group, numbers the next view, gives its book away (INHERIT)
+    the next one   when all of the book is here: INHERITED to both
+    now and then   sequencers tell what they number (LOAD), and who has left for good (SETTLED)
+
+Whatever is under way when the node view ends is void: the flush finds out what is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+import msgspec
+
+from ordercast.core.events import Change, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.membership.cluster import Cluster
+from ordercast.membership.cluster_headers import NextGroupView, Want
+from ordercast.membership.directory import Directory, Order, Wish, eligible
+from ordercast.membership.nodes import GroupEntry, NodeView
+from ordercast.membership.placing_headers import (
+    Alter,
+    BookEntry,
+    DrainWish,
+    HandOver,
+    Host,
+    Inherit,
+    Inherited,
+    InheritEntry,
+    Load,
+    MigrateWish,
+    Settled,
+)
+from ordercast.membership.standing import Ask, Command, Drain, Migrate
+from ordercast.protocols.sequencing.service import SequencingService
+from ordercast.stack.stack import Stack
+
+LOAD_TICKS = 4  # between two words of a sequencer on what it numbers
+MAX_SENDERS = 16  # that such a word names
+ERAS_PER_VIEW = 1024  # a group that is made anew begins in an era above those of its former life
+
+
+Heirloom = tuple[ProcessId, Inherit, dict[int, tuple[BookEntry, bytes]]]
+"""The book of a group on its way here: from whom, the book, its entries so far."""
+
+
+class PlacedStack(Stack, Cluster):
+    """What a node does for groups of protocols that have several sequencers."""
+
+    directories: dict[str, Directory]  # at the coordinator, by protocol
+    entries: dict[GroupId, GroupEntry]
+    inheriting: dict[GroupId, Heirloom]  # books on their way to this node
+    traffic: dict[GroupId, dict[ProcessId, int]]  # at the coordinator, of this window
+    floors: dict[GroupId, int]
+
+    @abstractmethod
+    def open_group(self, entry: GroupEntry) -> None:
+        """Take part in a group, as a member, as a guest, or to lead it."""
+
+    # -- facts ------------------------------------------------------------------------------------
+
+    def _since(self) -> int:
+        """Orders hold until the next flush."""
+        return 0 if self.installed is None else self.installed.number
+
+    def _eligible(self, directory: Directory) -> list[ProcessId]:
+        nodes = () if self.node_view is None else self.node_view.nodes
+        return eligible(nodes, directory.draining)
+
+    def _service(self, gid: GroupId) -> SequencingService | None:
+        """The machine that numbers this group here."""
+        protocol = self.protocols.get(gid)
+        if isinstance(protocol, SequencingService) and protocol.numbers(gid):
+            return protocol
+        return None
+
+    def hosted(self) -> list[GroupId]:
+        """Groups of several sequencers that are numbered here."""
+        return [gid for gid in self.protocols if self._service(gid) is not None]
+
+    def directory(self, protocol: type[OrderingProtocol]) -> Directory:
+        """At the coordinator: that of a protocol; a new one if there is none."""
+        assert protocol.together is not None
+        name = protocol.declaration.name
+        if name not in self.directories:
+            self.directories[name] = Directory(protocol.together, self._since())
+        return self.directories[name]
+
+    def _directory_of(self, gid: GroupId) -> Directory | None:
+        return next((d for d in self.directories.values() if gid in d.records), None)
+
+    # -- the coordinator decides ------------------------------------------------------------------
+
+    def place_change(
+        self,
+        want: Want | None,
+        gid: GroupId,
+        joined: tuple[ProcessId, ...],
+        guests: tuple[ProcessId, ...],
+        left: tuple[ProcessId, ...],
+    ) -> None:
+        """Somebody wants to be in a group, or out of it."""
+        directory = self._directory_of(gid)
+        if directory is None:
+            if want is None:
+                return
+            directory = self.directory(self.page(want.group.protocol))
+            number = max(self.floors.get(gid, 0), self.first_number)
+            able = self._eligible(directory)
+            self._give(directory.found(want.group, joined, able, number))
+        wish = Wish(gid, joined, guests, left)
+        self._give(directory.wish(wish, self._eligible(directory)))
+
+    def know_groups(self, views: Iterable[NextGroupView]) -> None:
+        """After a flush: the first node knows all groups."""
+        for directory in self.directories.values():  # one that is made anew goes on above
+            for gid, record in directory.records.items():
+                highest = record.number + 2 * self.stride * record.changes
+                self.floors[gid] = max(highest, self.floors.get(gid, 0))
+        self.directories.clear()
+        self.inheriting.clear()
+        self.traffic.clear()
+        if self.pids[:1] == (self.me,):
+            for new in views:
+                protocol = self.page(new.entry.protocol)
+                if protocol.together is not None:
+                    directory = self.directory(protocol)
+                    directory.know(new.entry, new.members, new.guests, new.leader, new.number)
+
+    def _give(self, orders: Iterable[Order]) -> None:
+        for to, order in orders:
+            if to == self.me:
+                self._obey(self.me, order, b"")
+            else:
+                self._tell((to,), order)
+
+    def command(self, command: Command) -> None:
+        if isinstance(command, Migrate):
+            self._pass_on(MigrateWish(command.gid, command.to))
+        elif isinstance(command, Drain):
+            self._pass_on(DrainWish(command.pid))
+        else:
+            super().command(command)
+        if isinstance(command, Ask) and command.part == "member":
+            service = self.protocols.get(command.group.gid)
+            if isinstance(service, SequencingService):
+                service.wanted.add(command.group.gid)
+
+    def _pass_on(self, wish: MigrateWish | DrainWish) -> None:
+        if self.coordinates:
+            self._wished(wish)
+        elif self.pids and self.pids[0] != self.me:
+            self._tell((self.pids[0],), wish)
+
+    def _wished(self, wish: MigrateWish | DrainWish) -> None:
+        if isinstance(wish, MigrateWish):
+            directory = self._directory_of(wish.gid)
+            if directory is not None and wish.to in self.pids:
+                self._give(directory.migrate(wish.gid, wish.to))
+            return
+        for directory in self.directories.values():
+            directory.draining.add(wish.pid)
+            self._give(directory.drain(wish.pid, self._eligible(directory)))
+
+    def _weigh_groups(self) -> None:
+        """Once per window."""
+        seconds = LOAD_TICKS * self.cluster_options.heartbeat_ms / 1000
+        traffic, self.traffic = self.traffic, {}
+        for directory in self.directories.values():
+            for gid in directory.records:
+                by_sender = traffic.get(gid, {})
+                directory.placement.measured(gid, sum(by_sender.values()) / seconds, by_sender)
+            if self.cluster_options.balance:
+                self._give(directory.balance(self._eligible(directory)))
+
+    # -- packets ----------------------------------------------------------------------------------
+
+    def receive_placing(self, q: ProcessId, header: msgspec.Struct, payload: bytes) -> None:
+        """An order, or the answer to one."""
+        if self.out_of_it or q not in self.in_view:
+            return
+        self.detector.heard(q)
+        if isinstance(header, MigrateWish | DrainWish):
+            self._pass_on(header)
+        elif not self.stopped and header.since == self._since():  # type: ignore[attr-defined]
+            self._obey(q, header, payload)
+
+    def _obey(self, q: ProcessId, order: msgspec.Struct, payload: bytes) -> None:
+        if isinstance(order, Inherit):
+            self._inherit(q, order)
+        elif isinstance(order, InheritEntry):
+            self._inherit_entry(q, order, payload)
+        elif isinstance(order, Inherited):
+            self._inherited(q, order)
+        elif isinstance(order, Settled | Load):
+            self._learn(order)
+        elif q == self.pids[0]:  # what follows only the coordinator may say
+            if isinstance(order, Host):
+                self._host(order)
+            elif isinstance(order, Alter):
+                if self._service(order.gid) is not None:
+                    self._handle(Change(order.gid, order.joined, order.guests, order.left))
+            elif isinstance(order, HandOver):
+                self._hand_over(order)
+
+    def _learn(self, word: Settled | Load) -> None:
+        directory = self._directory_of(word.gid)
+        if directory is None:
+            return
+        if isinstance(word, Settled):
+            directory.settled(word.gid, word.left, word.changes)
+        else:
+            counts = self.traffic.setdefault(word.gid, {})
+            for p, n in word.by_sender:
+                counts[p] = counts.get(p, 0) + n
+
+    # -- a sequencer ------------------------------------------------------------------------------
+
+    def _host(self, order: Host) -> None:
+        gid = order.group.gid
+        self.open_group(order.group)
+        if self.view(gid) is None:
+            assert self.node_view is not None
+            era = self.node_view.number * ERAS_PER_VIEW + 1
+            self._handle(View(gid, order.number, (), self.me, era))
+
+    def _hand_over(self, order: HandOver) -> None:
+        service = self._service(order.gid)
+        if service is None or order.to not in self.in_view:
+            return
+        entry = self.entries[order.gid]
+        state, entries = service.parts[order.gid].hand_over(order.gid, order.to)
+        self._tell((order.to,), Inherit(order.since, entry, state))
+        for book_entry, body in entries:
+            self._tell((order.to,), InheritEntry(order.since, order.gid, book_entry), body)
+
+    def _inherit(self, q: ProcessId, inherit: Inherit) -> None:
+        self.inheriting[inherit.group.gid] = (q, inherit, {})
+        self._inherit_when_complete(inherit.group.gid)
+
+    def _inherit_entry(self, q: ProcessId, word: InheritEntry, payload: bytes) -> None:
+        heirloom = self.inheriting.get(word.gid)
+        if heirloom is not None and heirloom[0] == q:
+            heirloom[2][word.entry.N] = (word.entry, payload)
+            self._inherit_when_complete(word.gid)
+
+    def _inherit_when_complete(self, gid: GroupId) -> None:
+        source, inherit, entries = self.inheriting[gid]
+        if len(entries) < inherit.state.entries:
+            return
+        del self.inheriting[gid]
+        self.open_group(inherit.group)
+        service = self.protocols[gid]
+        assert isinstance(service, SequencingService)
+        service.part(gid).succeed(gid, inherit.state, entries.values())
+        done = Inherited(inherit.since, gid)
+        self._tell((source,), done)
+        self._give([(self.pids[0], done)])
+
+    def _inherited(self, q: ProcessId, word: Inherited) -> None:
+        service = self.protocols.get(word.gid)
+        if isinstance(service, SequencingService):
+            part = service.parts.get(word.gid)
+            if part is not None and part.successor == q and part.legacy is not None:
+                part.tell_moved(word.gid)
+        directory = self._directory_of(word.gid)
+        if directory is not None:
+            self._give(directory.moved(word.gid, q, self._eligible(directory)))
+
+    def tick(self) -> None:
+        super().tick()
+        if self.node_view is None or self.stopped or self.ticks % LOAD_TICKS:
+            return
+        for gid in self.hosted():
+            self._report(gid)
+        if self.coordinates:
+            self._weigh_groups()
+
+    def _report(self, gid: GroupId) -> None:
+        service = self._service(gid)
+        assert service is not None
+        part = service.parts[gid]
+        if left := part.settled_leavers():
+            word = Settled(self._since(), gid, part.changes, left)
+            self._give([(self.pids[0], word)])
+        if part.traffic:
+            counts, part.traffic = part.traffic, {}
+            most = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_SENDERS]
+            self._give([(self.pids[0], Load(self._since(), gid, tuple(most)))])
+
+    # -- nodes come and go ------------------------------------------------------------------------
+
+    def _put_in_force(self, view: NodeView) -> None:
+        before = self.pids
+        super()._put_in_force(view)
+        gone = tuple(p for p in before if p not in view.pids)
+        if gone and self.installed is not None and self.installed.number == view.number:
+            return  # a flush: all groups begin again
+        for p in gone:
+            for gid in self.hosted():
+                self._handle(Change(gid, dead=(p,)))
+            for directory in self.directories.values():
+                directory.departed(p)
+
+    def owes_nothing(self) -> bool:
+        """One that still numbers must be drained first; the coordinator is asked until it is so."""
+        others = [p for p in self.pids if p != self.me and p not in self.detector.suspected]
+        if others and self.hosted():
+            self._pass_on(DrainWish(self.me))
+            return False
+        return True
