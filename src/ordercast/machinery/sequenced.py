@@ -83,8 +83,9 @@ class SequencedMember(ExplainedMember):
             return
         if unnumbered[0] == self.oldest_request:
             for n in unnumbered[: self.options.fetch_batch]:
-                self.note("retransmit", g, self.me, n)
-                self.request(g, n, self.requests[n])
+                if n in self.requests:  # one that is asked for may bring on others
+                    self.note("retransmit", g, self.me, n)
+                    self.request(g, n, self.requests[n])
         self.oldest_request = unnumbered[0]
         self.start_timer(g, "retry", self.options.retry_ms)
 

@@ -460,6 +460,7 @@ class GroupPart(SequencedProtocol):
         waiting = list(self._waiting_requests(book))
         self.legacy = book.history
         self.book, self.successor = None, to
+        self.service.members_changed()
         self.guests = GuestBook((), {})
         self.deferred, self.asked = {}, {}
         for p, request, m in waiting:
