@@ -40,6 +40,7 @@ class BookState(msgspec.Struct, frozen=True, array_like=True):
     move: int  # hand-overs of this era before
     changes: int  # of members and guests in this era, as the coordinator counts them
     gone: Counts  # who left, and the number of the view without it
+    former: tuple[ProcessId, ...]  # who numbered in this era: they forward what comes late
     entries: int  # unstable ones, which follow
 
 

@@ -84,6 +84,7 @@ class GroupPart(SequencedProtocol):
         self.asked_held = 0  # AskHeld was sent for this number
         self.successor: ProcessId | None = None  # numbers from now on
         self.unready: list[tuple[ProcessId, DoMulticast, bytes]] = []  # came before the book
+        self.to_tell: tuple[ProcessId, ...] = ()  # who must hear that another numbers
         self.legacy: dict[int, Numbered] | None = None  # handed over, and perhaps not there yet
         self.gone: dict[ProcessId, int] = {}  # who left, and the number of the view without it
         self.changes = 0  # of members and guests, as the coordinator counts them
@@ -236,7 +237,7 @@ class GroupPart(SequencedProtocol):
         self.behind.clear()
         self.held_up_to = self.asked_held = 0
         self.successor = None
-        self.unready = []
+        self.unready, self.to_tell = [], ()
         self.former, self.unnamed = set(), []
         self.legacy, self.gone, self.traffic, self.changes = None, {}, {}, 0
         super()._begin_era(view)
@@ -255,6 +256,7 @@ class GroupPart(SequencedProtocol):
 
     @on(Forwarded)
     def on_FORWARDED(self, src: ProcessId, g: GroupId, forwarded: Forwarded, m: bytes) -> None:
+        self._check_sequencer(src)
         request = DoMulticast(forwarded.n, forwarded.context, forwarded.after)
         self.on_DO_MULTICAST(forwarded.origin, g, request, m)
 
@@ -454,10 +456,13 @@ class GroupPart(SequencedProtocol):
             self.move,
             self.changes,
             counts(self.gone),
+            tuple(sorted({*self.former, self.me})),
             len(book.history),
         )
         entries = [(BookEntry.of(N, e), e.payload) for N, e in book.history.items()]
         waiting = list(self._waiting_requests(book))
+        # Who left may not have delivered its last view: it must know whom to ask.
+        self.to_tell = (*view.senders, *book.leaving, *self.guests.untold)
         self.legacy = book.history
         self.book, self.successor = None, to
         self.service.members_changed()
@@ -504,10 +509,11 @@ class GroupPart(SequencedProtocol):
         self._follow(g, self.successor)
         self.legacy = None
         self.move += 1
-        view = self.latest_view(g)
-        to = tuple(p for p in view.senders if p not in (self.me, self.successor))
+        era = self.latest_view(g).era
+        to = tuple(p for p in dict.fromkeys(self.to_tell) if p not in (self.me, self.successor))
+        self.to_tell = ()
         if to:
-            self.out.transmits.append((to, g, view.era, Moved(self.successor, self.move), b""))
+            self.out.transmits.append((to, g, era, Moved(self.successor, self.move), b""))
         if self.delivers:
             self.acknowledge(g)
 
@@ -515,6 +521,7 @@ class GroupPart(SequencedProtocol):
         self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
     ) -> None:
         """This process numbers from now on."""
+        self.former.update(state.former)
         history = {entry.N: entry.numbered(body) for entry, body in entries}
         self.book = reopened(state, history, self.options.max_held)
         self.successor = None
@@ -540,7 +547,8 @@ class GroupPart(SequencedProtocol):
         self.move += 1
         self.acknowledge(g)
         self.start_timer(g, "status", self.options.status_ms)
-        self.learn(g, self.book.N, self.book.stable)
+        for N, entry in self.book.history.items():
+            self.place(g, N, self.book.stable, entry)
         unready, self.unready = self.unready, []
         for p, request, m in unready:
             self._ask(g, p, request, m)
