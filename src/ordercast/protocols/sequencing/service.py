@@ -396,7 +396,7 @@ class SequencingService(OrderingProtocol):
                 reach += 1
             self.reach_of[flush.group] = reach
         self.blocked.clear()
-        while any(self.reach_of[g] > self.parts[g].R for g in groups):
+        while any(self.parts[g].R + 1 in self.parts[g].arrived for g in groups):
             self.to_try.extend(groups)
             before = [self.parts[g].R for g in groups]
             self.progressed(groups[0])
