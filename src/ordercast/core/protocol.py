@@ -95,7 +95,7 @@ class OrderingProtocol(PlainState, ABC):
     handlers: ClassVar[dict[type, Callable[..., None]]]
     linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
     together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
-    header_version: ClassVar[int] = 3  # raised when a header is added, removed or changed
+    header_version: ClassVar[int] = 4  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
         cls.handlers = dict(getattr(cls, "handlers", {}))
