@@ -11,6 +11,9 @@ import pytest
 from ordercast.protocols.registry import PROTOCOLS
 
 SHARED = {("sequencer_pb", f"D{i}"): "sequencer" for i in range(1, 7)}  # with sequencer_bb
+PAGES = {  # one page, several protocols
+    name: "sequencing" for name, page in PROTOCOLS.items() if page.__module__.endswith(".orders")
+}
 
 FILES = Path(__file__).parent.glob("test_*.py")
 TESTS = {
@@ -29,7 +32,7 @@ def departures(protocol: str) -> dict[str, str]:
 
 
 LISTED = {
-    (protocol, d): f"test_{SHARED.get((protocol, d), protocol)}_{d}_"
+    (protocol, d): f"test_{SHARED.get((protocol, d), PAGES.get(protocol, protocol))}_{d}_"
     for protocol in PROTOCOLS
     for d in departures(protocol)
 }
