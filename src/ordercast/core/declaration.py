@@ -30,6 +30,7 @@ STRENGTH: dict[Network, int] = {network: rank for rank, network in enumerate(NET
 LETTERS: dict[str, str] = {
     "n": "members of the group",
     "c": "entries that changed since the sender's last frame in the group",
+    "k": "other groups that the frame comes after",
 }  # of the formulas below
 
 

@@ -38,7 +38,7 @@ def _declared(name: str, order: Order, source: str, *promises: str) -> Declarati
         order=order,
         scope="domain",
         network="N0",
-        header="4+2c",
+        header="4+2k",
         packets="1+n",
         exact=False,
         silence="STATUS of an idle sequencer",
