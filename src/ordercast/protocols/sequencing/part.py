@@ -17,7 +17,7 @@ A group may be handed over to another sequencer at any time: `machinery.transfer
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -159,12 +159,15 @@ class GroupPart(SequencedProtocol):
             super().on_VIEW(src, g, view, m)
         elif (self.views[g].era, view.N) > self.left_in.get(g, (0, 0)):
             # It numbered the group before, and is let in by the one that does now.
-            self._start_after(view.N)
-            self._take_up_frames(view.last)
-            if self.me in view.joined:
-                self._become_member(view)
-            self.install(self._view_of(g, view, self.views[g].era))
+            self._come_in(g, view, self.views[g].era)
             self.acknowledge(g)
+
+    def _come_in(self, g: GroupId, view: ViewEntry, era: int) -> None:
+        self._start_after(view.N)
+        self._take_up_frames(view.last)
+        if self.me in view.joined:
+            self._become_member(view)
+        self.install(self._view_of(g, view, era))
 
     def waits(self, g: GroupId, entry: Numbered) -> bool:
         context = entry.context if entry.view is None else entry.view.context
@@ -217,8 +220,12 @@ class GroupPart(SequencedProtocol):
             self.service.views[g] = self.views[g]
 
     def put_in_force(self, view: View) -> None:
-        super().put_in_force(view)
         g = view.group
+        if not view.start:  # a sequencer's own admission may be numbered, and not delivered
+            self.delivers = g in self.service.member_of
+        super().put_in_force(view)
+        if self.me not in view.senders:
+            self.released = 0
         self.service.put_in_force_of(view, member=g in self.member_of)
         if self.book is None or self.latest is None:
             self.latest = view
@@ -539,7 +546,11 @@ class GroupPart(SequencedProtocol):
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
         )
-        if g not in self.views:
+        admission = self._admission(dict(state.joining))
+        if admission is not None and (g not in self.views or self.me not in self.views[g].senders):
+            self.leader = self.me
+            self._come_in(g, admission, state.era)
+        elif g not in self.views:
             self.install(latest)
         self.latest = latest
         self._follow(g, self.me)
@@ -553,6 +564,14 @@ class GroupPart(SequencedProtocol):
         for p, request, m in unready:
             self._ask(g, p, request, m)
         self.service.moved(g)
+
+    def _admission(self, joining: Mapping[ProcessId, int]) -> ViewEntry | None:
+        """The view that lets this process in, if the word for it is still on its way."""
+        assert self.book is not None
+        if self.me in joining:
+            return self.book.history[joining[self.me]].view
+        views = self.guests.untold.pop(self.me, ())
+        return next((view for view in views if self.me in view.guests), None)
 
     # -- what waits, and why ----------------------------------------------------------------------
 
