@@ -90,6 +90,7 @@ class Processes:
             }
             for p in range(scenario.processes)
         ]
+        self.homes = [scenario.groups_of(p) for p in range(scenario.processes)]
         self.known: list[Process] = []
         self.numbers: dict[tuple[object, ...], ProcessState] = {}
         self.packets: list[Packet] = []
@@ -105,8 +106,8 @@ class Processes:
     def first(self, p: ProcessId) -> Reaction:
         """p with its static views, and what it sends because of them."""
         scenario = self.scenario
-        groups = scenario.groups_of(p)
-        views = [View(g, 1, scenario.members(g), scenario.members(g)[0]) for g in groups]
+        groups = self.homes[p]
+        views = [View(g, 1, scenario.members(g), scenario.leader(g)) for g in groups]
         domain = scenario.protocol.declaration.scope == "domain"
         machines = tuple(
             scenario.protocol(p, scenario.options) for _ in (groups[:1] if domain else groups)
@@ -198,7 +199,7 @@ class Processes:
         return after, self._packets(process.p, out)
 
     def _place(self, p: ProcessId, group: GroupId) -> int | None:
-        groups = self.scenario.groups_of(p)
+        groups = self.homes[p]
         if self.scenario.protocol.declaration.scope == "domain":
             return 0 if groups else None
         return groups.index(group) if group in groups else None

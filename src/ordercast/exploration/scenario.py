@@ -11,6 +11,7 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
+from ordercast.membership.components import strong_components, weak_components
 from ordercast.trace.schema import PROPERTIES
 
 Members = tuple[ProcessId, ...]
@@ -27,6 +28,8 @@ class Saying(msgspec.Struct, frozen=True):
 
 Script = tuple[Saying, ...]
 
+COMPONENTS = {"strong": strong_components, "weak": weak_components}
+
 ROUNDS = 4
 ROUNDS_AFTER_CRASH = 1
 ROUNDS_AFTER = 1
@@ -35,8 +38,9 @@ ROUNDS_AFTER = 1
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration small enough to try everything that can happen in it.
 
-    Processes are 0 to processes - 1. Groups are numbered from 1; the first member leads. Each
-    process says its messages in the order of the script.
+    Processes are 0 to processes - 1. Groups are numbered from 1; the first member leads, and of
+    groups that must have one sequencer the first member of the first of them. Each process says
+    its messages in the order of the script.
     """
 
     protocol: type[OrderingProtocol]
@@ -75,9 +79,21 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """Of group g, in the order of its view."""
         return self.groups[g - 1]
 
+    def leader(self, g: GroupId) -> ProcessId:
+        """Of group g."""
+        components = COMPONENTS.get(self.protocol.together or "")
+        if components is None:
+            return self.members(g)[0]
+        groups = {h: frozenset(members) for h, members in enumerate(self.groups, start=1)}
+        return self.members(min(next(part for part in components(groups) if g in part)))[0]
+
     def groups_of(self, p: ProcessId) -> tuple[GroupId, ...]:
-        """The groups that p is a member of."""
-        return tuple(g for g, members in enumerate(self.groups, start=1) if p in members)
+        """The groups that p is a member of, or leads."""
+        return tuple(
+            g
+            for g, members in enumerate(self.groups, start=1)
+            if p in members or p == self.leader(g)
+        )
 
     def _check_network(self) -> None:
         network = self.protocol.declaration.network
