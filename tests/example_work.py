@@ -17,10 +17,11 @@ if str(EXAMPLES) not in sys.path:
     sys.path.append(str(EXAMPLES))
 
 from lock_and_leader import Crew, Ledger  # noqa: E402
+from price_boards import Broker, Floor  # noqa: E402
 from replicated_dictionary import ReplicatedDict  # noqa: E402
 from rooms import Chat, Line  # noqa: E402
 
-__all__ = ["Chat", "Crew", "Line", "ReplicatedDict"]
+__all__ = ["Broker", "Chat", "Crew", "Floor", "Line", "ReplicatedDict"]
 
 
 def note(journal: str, line: str) -> None:

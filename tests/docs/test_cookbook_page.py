@@ -34,5 +34,5 @@ def test_a_program_of_the_page_prints_what_the_page_says(
 def test_what_the_page_quotes_stands_in_the_examples() -> None:
     sources = [path.read_text() for path in EXAMPLES.glob("*.py")]
     quoted = [block for block in BLOCKS if block not in PROGRAMS]
-    assert len(PROGRAMS) == 3 and quoted
+    assert len(PROGRAMS) == 4 and quoted
     assert [block for block in quoted if not any(block in source for source in sources)] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ordercast as oc
-from example_work import Chat, Crew, Line, ReplicatedDict
+from example_work import Broker, Chat, Crew, Floor, Line, ReplicatedDict
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
@@ -84,6 +84,59 @@ async def test_rooms_that_one_is_not_in_and_rooms_entered_twice_are_refused(
         await chat.leave("python")
         with pytest.raises(ValueError, match="not in room 'python'; in none"):
             await chat.leave("python")
+
+
+async def test_boards_are_the_same_and_reasons_come_first_when_a_broker_and_a_sequencer_crash(
+    tmp_path: Path,
+) -> None:
+    lossy = oc.Udp(inject_loss=0.1, seed=3)
+    async with Floor(transport=lossy, retry_ms=10, gap_ms=10, trace=tmp_path) as floor:
+        ann, cleo, dora = (floor.brokers[name] for name in ("ann", "cleo", "dora"))
+
+        async def trade() -> None:
+            before = len(cleo.boards["CMC"])
+            for number in range(1, 11):
+                await ann.change("chips", number)
+                await dora.change("CMC", number)
+                await cleo.change("copper", number)
+            await floor.until("CMC", before + 20)
+
+        await trade()
+        trading = asyncio.ensure_future(trade())
+        await floor.until("CMC", 21)
+        await floor.cluster.kill([*floor.brokers].index("eve"))
+        del floor.brokers["eve"]
+        await trading
+        trading = asyncio.ensure_future(trade())
+        await floor.until("CMC", 41)
+        await floor.cluster.kill_leader()
+        await trading
+        for item in ("chips", "CMC", "copper"):
+            await floor.until(item, 30)
+            first, *others = floor.boards(item)
+            assert len(others) >= 2 and all(board == first for board in others)
+    assert floor.too_early == set()
+    sales = [change for change in floor.seen["cleo"].values() if change.broker == "ben"]
+    assert [sale.because for sale in sales] == [c.id for c in cleo.boards["chips"]]
+    promises = PROTOCOLS["sequencing_hybrid"].declaration.promises
+    judged = judge(read_events(tmp_path), only=[*promises, "wellformed", "views", "vsync"])
+    assert {name: found for name, found in judged.items() if found.verdict != "ok"} == {}
+
+
+async def test_items_that_one_does_not_watch_and_items_watched_twice_are_refused(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(1, codec="json") as cluster:
+        broker = Broker(cluster.nodes[0])
+        await broker.watch("chips")
+        assert broker.price("chips") is None
+        with pytest.raises(ValueError, match="'chips' is watched already"):
+            await broker.watch("chips")
+        with pytest.raises(ValueError, match="'CMC' is not watched; chips is"):
+            await broker.change("CMC", 40)
+        await broker.forget("chips")
+        with pytest.raises(ValueError, match="'chips' is not watched; nothing is"):
+            await broker.forget("chips")
 
 
 async def test_of_many_that_compare_and_set_at_once_one_wins_each_round(ordercast_cluster) -> None:

@@ -52,6 +52,17 @@ def test_the_rooms_tell_what_another_order_would_do() -> None:
     assert "is anybody here?\n  [python] p1-1.2: nobody, it seems\n" in told
 
 
+def test_the_price_boards_tell_what_two_other_orders_would_do() -> None:
+    told = story("price_boards.py")
+    assert "chips 30 (ann-1.2)\n  CMC 40 (ben-1.2 because of ann-1.2)\na sequencer cra" in told
+    assert "CMC is at 41.0 on all boards\n" in told
+    counted = re.findall(r"(\d+) of 100 sales .* differ in (\d+) of 200 places", told)
+    causal, total, hybrid = [tuple(map(int, counts)) for counts in counted]
+    assert causal[0] == 0 and causal[1] > 0
+    assert total[0] > 0 and total[1] == 0
+    assert hybrid == (0, 0)
+
+
 class Terminal:
     """One person's process."""
 
@@ -154,7 +165,27 @@ async def test_two_terminals_share_a_room() -> None:
             assert await bob.end() == 0
 
 
-@pytest.mark.parametrize("example", ["replicated_dictionary.py", "lock_and_leader.py", "rooms.py"])
+async def test_two_terminals_share_a_price_board() -> None:
+    example = "price_boards.py"
+    async with terminal(example, "--name", "ann") as ann:
+        ann.type("/watch chips")
+        ann.type("chips 30")
+        await ann.sees(r"^chips 30 \(ann-1\.1\)$")
+        async with terminal(example, "--name", "ben", "--join", ann.address) as ben:
+            ben.type("/watch chips")
+            await ben.sees(r"^chips 30 \(ann-1\.1\)$")
+            ben.type("chips 31 because ann-1.1")
+            await ann.sees(r"^chips 31 \(ben-1\.1 because of ann-1\.1\)$")
+            ben.type("CMC 40")
+            await ben.sees("^'CMC' is not watched; chips is$")
+            ben.type("chips dear")
+            await ben.sees("^could not convert string to float: 'dear'$")
+            assert await ben.end() == 0
+
+
+@pytest.mark.parametrize(
+    "example", ["replicated_dictionary.py", "lock_and_leader.py", "rooms.py", "price_boards.py"]
+)
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [

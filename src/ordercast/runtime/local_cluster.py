@@ -12,7 +12,7 @@ async with LocalCluster(3, order="total", in_process=True) as cluster:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class LocalCluster:
-    """n members, named p1 to pn, and a sequencer of its own unless `sequencer=False`."""
+    """n members, named p1 to pn, and sequencers of its own unless `sequencer=False`."""
 
     def __init__(
         self,
@@ -36,6 +36,8 @@ class LocalCluster:
         *,
         in_process: bool = False,
         sequencer: bool = True,
+        sequencers: int = 1,
+        names: Sequence[str] = (),
         order: str | None = None,
         protocol: str | None = None,
         group: str = "main",
@@ -45,19 +47,27 @@ class LocalCluster:
     ) -> None:
         """With an `order` or a `protocol` all members join `group`. Options as for `Node`.
 
+        `sequencers` nodes are members of nothing and number messages; the first of them leads.
+        `names` are for the members, in place of p1 to pn.
+
         Processes read and count their streams by themselves, unless `consume=False`: then a
         workload does. In one process whoever uses the cluster reads.
         """
         if n < 1:
             raise ValueError(f"a cluster of {n} members; at least 1 is needed")
-        self.names = tuple(f"p{number}" for number in range(1, n + 1))
+        if names and len(names) != n:
+            raise ValueError(f"{len(names)} names for a cluster of {n} members")
+        if sequencers < 1:
+            raise ValueError(f"sequencers={sequencers}; for none of its own say sequencer=False")
+        self.names = tuple(names) or tuple(f"p{number}" for number in range(1, n + 1))
         self.in_process = in_process
         self.nodes: list[Node] = []  # in_process: the members
         self.groups: list[Group] = []  # in_process: their groups, in the same order
         self.workers: list[WorkerProcess] = []  # processes: the members
-        self.leader: Node | WorkerProcess | None = None  # the sequencer, or the first member
+        self.sequencers: list[Node | WorkerProcess] = []  # those of its own
+        self.leader: Node | WorkerProcess | None = None  # the first of these, or the first member
         self.group = group
-        self._sequencer = sequencer
+        self._sequencer_names = _sequencer_names(sequencers) if sequencer else ()
         self._consume = consume
         self._join = {"order": order, "protocol": protocol}
         self._options = options
@@ -81,9 +91,10 @@ class LocalCluster:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the members, all at once, then the one that leads."""
+        """Close the members, all at once, then the sequencers, the one that leads last."""
         members: list[Node | WorkerProcess] = [*self.nodes, *self.workers]
         await _all(_close(member) for member in members if member is not self.leader)
+        await _all(_close(one) for one in self.sequencers if one is not self.leader)
         if self.leader is not None:
             await _close(self.leader)
 
@@ -92,17 +103,20 @@ class LocalCluster:
         places = len(self.nodes or self.workers)
         if not 0 <= member < places:
             raise ValueError(f"member={member} is not there; members are 0 to {places - 1}")
-        if not self.in_process:
-            await self.workers[member].kill()
-        else:
-            self.nodes[member]._site.fail(GroupClosed("this node was killed"))
+        await _kill(self.nodes[member] if self.in_process else self.workers[member])
+
+    async def kill_sequencer(self, name: str) -> None:
+        """The same for a sequencer."""
+        found = next((one for one in self.sequencers if one.name == name), None)
+        if found is None:
+            there = ", ".join(one.name for one in self.sequencers) or "none"
+            raise ValueError(f"no sequencer {name!r}; there is {there}")
+        await _kill(found)
 
     async def kill_leader(self) -> None:
         """The same for the node that leads."""
-        if isinstance(self.leader, WorkerProcess):
-            await self.leader.kill()
-        elif self.leader is not None:
-            self.leader._site.fail(GroupClosed("this node was killed"))
+        if self.leader is not None:
+            await _kill(self.leader)
 
     async def join(self, group: str, **how: Any) -> list[Group]:
         """All members join one more group, one after the other."""
@@ -114,16 +128,25 @@ class LocalCluster:
 
     async def _start(self) -> None:
         names = self.names
-        if self._sequencer:
-            self.leader = await self._start_one(SEQUENCER, None)
+        if self._sequencer_names:
+            await self._start_sequencers()
         else:
             self.leader = await self._start_one(names[0], None)
             self._add(self.leader)
             names = names[1:]
+        assert self.leader is not None
         for member in await _all(self._start_one(name, self.leader.address) for name in names):
             self._add(member)
         if any(self._join.values()):
             self.groups = await self.join(self.group, **self._join)
+
+    async def _start_sequencers(self) -> None:
+        first, *others = self._sequencer_names
+        self.leader = await self._start_one(first, None, sequencer=True)
+        self.sequencers.append(self.leader)
+        self.sequencers += await _all(
+            self._start_one(name, self.leader.address, sequencer=True) for name in others
+        )
 
     def _add(self, member: Node | WorkerProcess) -> None:
         if isinstance(member, Node):
@@ -131,19 +154,33 @@ class LocalCluster:
         else:
             self.workers.append(member)
 
-    async def _start_one(self, name: str, seed: str | None) -> Node | WorkerProcess:
+    async def _start_one(self, name: str, seed: str | None, **role: bool) -> Node | WorkerProcess:
         place: dict[str, Any] = {"bootstrap": True} if seed is None else {"seeds": [seed]}
+        options = {**self._options, **place, **role}
         if self.in_process:
-            node = Node(name, **place, **self._options)
+            node = Node(name, **options)
             await node.start()
             return node
         worker = WorkerProcess(name)
         try:
-            await worker.start(consume=self._consume, **place, **self._options)
+            await worker.start(consume=self._consume, **options)
         except BaseException:
             await worker.kill()
             raise
         return worker
+
+
+def _sequencer_names(count: int) -> tuple[str, ...]:
+    if count == 1:
+        return (SEQUENCER,)
+    return tuple(f"{SEQUENCER}-{number}" for number in range(1, count + 1))
+
+
+async def _kill(member: Node | WorkerProcess) -> None:
+    if isinstance(member, WorkerProcess):
+        await member.kill()
+    else:
+        member._site.fail(GroupClosed("this node was killed"))
 
 
 async def _close(member: Node | WorkerProcess) -> None:
