@@ -7,8 +7,7 @@ import msgspec
 from ordercast.core.ids import ProcessId
 from ordercast.membership.cluster_headers import EndView, NodeReport, PrepareView, ViewReady
 from ordercast.membership.ending import Ending, Frames, NextViews
-from ordercast.membership.nodes import NodeView
-from ordercast.membership.view_end import LEAP
+from ordercast.membership.nodes import LEAP, NodeView
 from ordercast.stack.clustered import ClusteredStack
 
 

@@ -30,17 +30,20 @@ class Faulty(msgspec.Struct, frozen=True, kw_only=True):
     right: Protocol
     stage: Callable[[Random], Fields]  # where it shows
     stack: type[Stack] = Stack  # of the wrong machine
+    right_stage: Callable[[Random], Fields] | None = None  # the same, as the right one needs it
     right_ends: str = "quiescent"  # or "quiet": it goes on asking the dead
 
     def run(self, seed: int) -> Outcome:
         """The faulty machine under this seed."""
-        return play(self._config(self.wrong, seed), self.stack)
+        return play(self._config(self.wrong, self.stage, seed), self.stack)
 
     def run_right(self, seed: int) -> Outcome:
         """The right machine under the same seed."""
-        return play(self._config(self.right, seed), Stack)
+        return play(self._config(self.right, self.right_stage or self.stage, seed), Stack)
 
-    def _config(self, protocol: Protocol, seed: int) -> SimulationConfig:
+    def _config(
+        self, protocol: Protocol, stage: Callable[[Random], Fields], seed: int
+    ) -> SimulationConfig:
         plain: Fields = {
             "protocol": protocol,
             "members": len(EVERYBODY),
@@ -48,7 +51,7 @@ class Faulty(msgspec.Struct, frozen=True, kw_only=True):
             "workload": Workload(reply=0.8, depth=4),
             "seed": seed,
         }
-        return SimulationConfig(**{**plain, **self.stage(Random(f"{self.name} {seed}"))})
+        return SimulationConfig(**{**plain, **stage(Random(f"{self.name} {seed}"))})
 
 
 def play(config: SimulationConfig, stack: type[Stack]) -> Outcome:

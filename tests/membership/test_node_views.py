@@ -24,7 +24,7 @@ from ordercast.membership.cluster_headers import (
     Stuck,
 )
 from ordercast.membership.knowledge import ballot_of
-from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.nodes import LEAP, GroupEntry, NodeEntry, NodeView
 from ordercast.membership.standing import (
     Ask,
     Blocked,
@@ -40,7 +40,6 @@ from ordercast.membership.standing import (
     Quit,
     Resumed,
 )
-from ordercast.membership.view_end import LEAP
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.stack.clustered import ClusteredStack

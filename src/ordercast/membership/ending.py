@@ -23,7 +23,7 @@ from ordercast.membership.cluster_headers import (
     UnstableFrame,
 )
 from ordercast.membership.directory import eligible, hosts_after
-from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView, deciding
+from ordercast.membership.nodes import LEAP, Ballot, GroupEntry, NodeEntry, NodeView, deciding
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
 Nodes = tuple[ProcessId, ...]
@@ -200,13 +200,25 @@ class Ending(PlainState):
         return NextViews(
             view,
             {
-                e.gid: e.next_view(staying, marks[e.domain(pages)], succession, leaders[e.gid])
+                e.gid: e.next_view(
+                    staying,
+                    marks[e.domain(pages)],
+                    self._succession(e, succession, pages),
+                    leaders[e.gid],
+                )
                 for e in ends
             },
             {end.gid: end.takers(staying) for end in ends},
             {end.gid: end.told(staying) for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
+
+    def _succession(self, end: GroupEnd, succession: Succession, pages: Pages) -> Succession:
+        """A sequencer that is gone may have made views that nobody else saw, too."""
+        placed = pages(end.entry.protocol).together is not None
+        if not placed or end.sequencer() is not None:
+            return succession
+        return Succession(succession.leader, True, succession.stride, max(LEAP, succession.leap))
 
     def _leaders(
         self, view: NodeView, staying: Nodes, ends: list[GroupEnd], pages: Pages

@@ -19,6 +19,7 @@ from ordercast.membership.cluster_headers import (
     GroupReport,
     Heartbeat,
     NextGroupView,
+    Nodes,
     PrepareView,
     Want,
 )
@@ -141,6 +142,14 @@ class Knowledge(PlainState, ABC):
     @abstractmethod
     def repeat_wishes(self) -> None:
         """Ask the coordinator again for what is not so yet."""
+
+    @abstractmethod
+    def _adopt(self, nodes: Nodes) -> None:
+        """A view that was announced begins here."""
+
+    @abstractmethod
+    def _alive(self) -> tuple[ProcessId, ...]:
+        """The nodes of the view that are not suspected."""
 
     # -- facts ------------------------------------------------------------------------------------
 

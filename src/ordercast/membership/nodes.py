@@ -20,6 +20,8 @@ import msgspec
 from ordercast.core.durability import Durability, in_words
 from ordercast.core.ids import GroupId, Identity, ProcessId
 
+LEAP = 256  # a coordinator or a sequencer may have made so many views that nobody else saw
+
 
 class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """One node of the cluster."""

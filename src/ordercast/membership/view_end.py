@@ -16,6 +16,7 @@ from ordercast.membership.cluster_headers import (
     EndView,
     InstallView,
     NodeReport,
+    Nodes,
     NodesAck,
     NoPrimary,
     Overruled,
@@ -25,7 +26,7 @@ from ordercast.membership.cluster_headers import (
 )
 from ordercast.membership.ending import Ending, Finish, Frames, Minority, NextViews, Without
 from ordercast.membership.knowledge import Knowledge, ballot_of
-from ordercast.membership.nodes import NodeView
+from ordercast.membership.nodes import LEAP, NodeView
 from ordercast.membership.standing import (
     Blocked,
     Dissolved,
@@ -33,7 +34,6 @@ from ordercast.membership.standing import (
     Resumed,
 )
 
-LEAP = 256  # a coordinator that is gone may have made so many views that nobody else saw
 VIEWS_PER_TERM = 1 << 16  # of one group under one coordinator, before numbers could meet
 
 
@@ -100,6 +100,11 @@ class ViewEnd(Knowledge):
         ending = self.ending
         if ending is None or ending.next is not None or not ending.complete():
             return
+        newest = max(ending.reports.values(), key=lambda report: report.view.number)
+        if self._has_missed(newest):  # nodes that others let in are to be asked, too
+            self._adopt(Nodes(newest.view, newest.ballots, newest.installed))
+            self._end_view(self._alive(), into=ending.into)
+            return
         voting = self.cluster_options.partition == "primary"
         found = ending.resolve(voting=voting, stride=self.stride, pages=self.page)
         if isinstance(found, Finish):
@@ -115,6 +120,12 @@ class ViewEnd(Knowledge):
             self._refuse(ending, found)
         else:
             self._prepare(ending, found)
+
+    def _has_missed(self, newest: NodeReport) -> bool:
+        """Was a view announced that did not come here?"""
+        assert self.node_view is not None
+        is_later = newest.view.number > self.node_view.number
+        return is_later and newest.installed == self.installed and self.me in newest.view.pids
 
     def _refuse(self, ending: Ending, minority: Minority) -> None:
         self.ending = None
