@@ -1,53 +1,41 @@
-"""`ordercast demo`: real processes, real sockets, a real crash, and a verdict by Spark."""
+"""`ordercast demo`: brokers' price boards with real crashes, and a verdict by Spark."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable
 from pathlib import Path
 
 import msgspec
 import typer
 from rich.console import Console
 
-from ordercast.cli.exits import console, errors_as_exits, progress
+from ordercast.cli.demo_cluster import BROKERS, ITEMS, SEQUENCERS, Closing, Exchange
+from ordercast.cli.exits import VIOLATED, console, errors_as_exits, progress
 from ordercast.cli.verdicts import show
 from ordercast.cli.verify import judge
 from ordercast.errors import UsageError
-from ordercast.runtime.local_cluster import LocalCluster
-from ordercast.runtime.processes import WorkerProcess
 
-GROUPS = {  # name -> (order, members); they overlap
-    "prices": ("total", (0, 1, 2, 3)),
-    "rooms": ("causal", (1, 2, 3, 4)),
-    "desks": ("causal", (0, 2, 3, 4)),  # with rooms: one order across both
-    "log": ("fifo", (0, 2, 4)),
-}
-MEMBERS = 5
-VICTIM = 3
-TALK = "ordercast.cli.demo_talk"
+VICTIM = "dora"
+MOVED = "CMC"  # the Computer Manufacturing Company; it buys chips
 
 
 def demo(
     out: Path = typer.Option(Path("ordercast-demo"), help="Folder for traces and report."),
-    messages: int = typer.Option(300, help="Questions asked by each member."),
+    messages: int = typer.Option(300, help="Price changes that each broker makes, at least."),
     as_json: bool = typer.Option(False, "--json", help="Print the verdicts as JSON."),
 ) -> None:
-    """Run a small cluster on this machine, kill a member and the sequencer, prove what held."""
+    """Run brokers' price boards on this machine, kill a broker and a sequencer, prove what held."""
     story = progress if as_json else console  # the story goes beside the result
     with errors_as_exits():
         from ordercast.pipeline.report import write_report  # without Spark nothing is started
 
         traces = _fresh_folder(out)
         (out / "report.html").unlink(missing_ok=True)
-        story.print(f"[bold]1.[/] {MEMBERS} members and a sequencer, each its own process")
-        for name, (order, members) in GROUPS.items():
-            who = ", ".join(f"p{i + 1}" for i in members)
-            story.print(f"   group {name}: order {order}, members {who}", highlight=False)
-        story.print("   answers go to rooms or desks: causal order holds across the two")
-        asyncio.run(_run_cluster(traces, messages, story))
-        story.print("[bold]3.[/] judging the recorded traces with Spark")
+        _introduce(story)
+        closing = asyncio.run(_trade(traces, messages, story))
+        _tell(closing, story)
+        story.print("[bold]3.[/] judging with Spark what all processes recorded")
         outcome = judge([traces], expect=[])
         report = write_report(outcome, out / "report.html")
     if as_json:
@@ -55,7 +43,16 @@ def demo(
     else:
         show(outcome, console, has_report=True)
     story.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
-    raise typer.Exit(outcome.exit_code)
+    raise typer.Exit(outcome.exit_code or (0 if closing.holds else VIOLATED))
+
+
+def _introduce(story: Console) -> None:
+    story.print(
+        f"[bold]1.[/] {len(BROKERS)} brokers and {SEQUENCERS} sequencers, each its own process"
+    )
+    for item, watchers in ITEMS.items():
+        story.print(f"   board of {item}: watched by {', '.join(watchers)}", highlight=False)
+    story.print("   order hybrid: each board the same for all, and no sale before its reason")
 
 
 def _fresh_folder(out: Path) -> Path:
@@ -69,30 +66,25 @@ def _fresh_folder(out: Path) -> Path:
     return traces
 
 
-async def _run_cluster(traces: Path, messages: int, story: Console) -> None:
+async def _trade(traces: Path, messages: int, story: Console) -> Closing:
+    part = -(-messages // 2)
     with progress.status("starting processes") as status:
-        async with LocalCluster(MEMBERS, trace=traces, run="demo", consume=False) as cluster:
-            workers = cluster.workers
-            for name, (order, members) in GROUPS.items():
-                for i in members:
-                    await workers[i].do("join", group=name, order=order)
-            for i, worker in enumerate(workers):
-                await worker.run(f"{TALK}:begin", seed=i)
-            status.update("talking")
-            part = -(-messages // 3)
-            await asyncio.gather(*(w.run(f"{TALK}:ask", messages=part) for w in workers))
-            survivors = [w for i, w in enumerate(workers) if i != VICTIM]
-            story.print(f"[bold]2.[/] kill -9 of {workers[VICTIM].name}, while all talk")
-            await _talk_while(survivors, part, cluster.kill(VICTIM))
-            story.print("   kill -9 of the sequencer, while all talk: the next node takes over")
-            heard = await _talk_while(survivors, part, cluster.kill_leader())
-            total = sum(sum(counts.values()) for counts in heard)
-            story.print(f"   the {len(survivors)} survivors delivered {total} messages")
+        async with Exchange(traces) as exchange:
+            status.update("trading")
+            async with exchange.trading(part):
+                await exchange.kill_broker(VICTIM)
+                story.print(f"[bold]2.[/] kill -9 of broker {VICTIM}, while all trade")
+            async with exchange.trading(part):
+                name = await exchange.kill_sequencer_of(MOVED)
+                story.print(f"   kill -9 of {name}, which numbers {MOVED}: another takes over")
+            return await exchange.closing()
 
 
-async def _talk_while(
-    workers: list[WorkerProcess], messages: int, crash: Awaitable[None]
-) -> list[dict[str, int]]:
-    talking = [asyncio.ensure_future(w.run(f"{TALK}:ask", messages=messages)) for w in workers]
-    await crash
-    return list(await asyncio.gather(*talking))
+def _tell(closing: Closing, story: Console) -> None:
+    prices = ", ".join(f"{item} {price:g}" for item, price in closing.prices.items())
+    story.print(f"   {closing.changes} changes later: {prices}", highlight=False)
+    if closing.differing:
+        story.print(f"   [bold red]boards differ: {', '.join(closing.differing)}[/]")
+    else:
+        story.print("   each board is the same at all who are left")
+    story.print(f"   {closing.sales} sales seen, {closing.too_early} of them before their reason")

@@ -28,6 +28,7 @@ from ordercast.membership.cluster_headers import (
     Want,
 )
 from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
+from ordercast.membership.placing_headers import Alter, Host, Inherit, InheritEntry, Load
 
 MAX_VIEW = 1 << 21  # eras are multiples of the numbers of node views, and have 32 bits on the wire
 
@@ -126,6 +127,27 @@ def _prepare(header: PrepareView) -> None:
     _counted(header.frames, *(group.start for group in header.groups))
 
 
+def _alter(header: Alter) -> None:
+    _pids("one that comes or goes", (*header.joined, *header.guests, *header.left))
+
+
+def _inherit(header: Inherit) -> None:
+    state = header.state
+    _group(header.group)
+    _pids("a member of a group", (*state.members, *state.guests))
+    tables = (state.last, state.acks, state.joining, state.leaving, state.gone, state.behind)
+    for table in (*tables, state.guests_stable):
+        _distinct("an entry of a book", [key for key, _ in table])
+        _counted(*(n for _, n in table))
+    _counted(state.era, state.view, state.N, state.move, state.changes, state.entries)
+    _require(state.entries <= state.N, "a book with more entries than numbers")
+    _require({p for p, _ in state.acks} >= set(state.members), "a member without a mark")
+
+
+def _inherit_entry(header: InheritEntry) -> None:
+    _counted(header.entry.N, header.entry.n, *(n for _, n in header.entry.context))
+
+
 CHECKS: dict[type, Callable[[Any], None]] = {
     Join: lambda header: _node(header.node),
     Depart: lambda header: _ballots(header.ballots),
@@ -135,4 +157,9 @@ CHECKS: dict[type, Callable[[Any], None]] = {
     NodeReport: _report,
     PrepareView: _prepare,
     Overruled: lambda header: _attempt(header.followed),
+    Host: lambda header: _group(header.group),
+    Alter: _alter,
+    Inherit: _inherit,
+    InheritEntry: _inherit_entry,
+    Load: lambda header: _counted(*(n for _, n in header.by_sender)),
 }

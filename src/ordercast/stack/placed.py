@@ -18,6 +18,7 @@ import msgspec
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.errors import PeerError
 from ordercast.membership.cluster import Cluster
 from ordercast.membership.cluster_headers import NextGroupView, Want
 from ordercast.membership.directory import Directory, Order, Wish, eligible
@@ -36,6 +37,7 @@ from ordercast.membership.placing_headers import (
     Settled,
 )
 from ordercast.membership.standing import Ask, Command, Drain, Migrate
+from ordercast.membership.vetting import vet
 from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.stack.stack import Stack
 
@@ -183,6 +185,7 @@ class PlacedStack(Stack, Cluster):
         """An order, or the answer to one."""
         if self.out_of_it or q not in self.in_view:
             return
+        vet(header)
         self.detector.heard(q)
         if isinstance(header, MigrateWish | DrainWish):
             self._pass_on(header)
@@ -220,7 +223,15 @@ class PlacedStack(Stack, Cluster):
 
     # -- a sequencer ------------------------------------------------------------------------------
 
+    def _check_placed(self, group: GroupEntry) -> None:
+        if self.page(group.protocol).together is None:
+            raise PeerError(f"{group.protocol!r} has no sequencers that groups could be given to")
+        here = self.entries.get(group.gid)
+        if here is not None and here.protocol != group.protocol:
+            raise PeerError(f"group {group.gid} speaks {here.protocol!r}, not {group.protocol!r}")
+
     def _host(self, order: Host) -> None:
+        self._check_placed(order.group)
         gid = order.group.gid
         self.open_group(order.group)
         if self.view(gid) is None:
@@ -239,6 +250,11 @@ class PlacedStack(Stack, Cluster):
             self._tell((order.to,), InheritEntry(order.since, order.gid, book_entry), body)
 
     def _inherit(self, q: ProcessId, inherit: Inherit) -> None:
+        self._check_placed(inherit.group)
+        if inherit.state.entries > self.options.max_held:
+            raise PeerError(f"a book of {inherit.state.entries} entries, more than max_held")
+        if self._service(inherit.group.gid) is not None:
+            raise PeerError("it hands over a group that is numbered here")
         self.inheriting[inherit.group.gid] = (q, inherit, {})
         self._inherit_when_complete(inherit.group.gid)
 
