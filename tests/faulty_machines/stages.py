@@ -5,6 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import msgspec
+
 from domains import AT_ONCE
 from ordercast.core.protocol import Options
 from ordercast.simulation import (
@@ -13,6 +15,7 @@ from ordercast.simulation import (
     FlushTo,
     GroupConfig,
     Join,
+    Leave,
     LogNormal,
     Uniform,
     Workload,
@@ -190,4 +193,79 @@ def orderly_triangle(_: Random) -> Fields:
     return {
         **orderly_overlap(_),
         "groups": tuple(GroupConfig(members=m) for m in ((0, 1, 3), (1, 2, 3), (0, 2, 3))),
+    }
+
+
+def two_groups_of_one(_: Random) -> Fields:
+    """Two processes are in both groups, which one sequencer numbers."""
+    groups = (GroupConfig(members=(0, 1, 2), leader=0), GroupConfig(members=(1, 2, 3), leader=0))
+    return {**two_groups(_), "groups": groups}
+
+
+def two_groups_of_two(_: Random) -> Fields:
+    """One process is in both groups; each group has its own sequencer."""
+    groups = (GroupConfig(members=(0, 1)), GroupConfig(members=(3, 2, 1)))
+    return {**two_groups(_), "groups": groups}
+
+
+def two_groups_apart(_: Random) -> Fields:
+    """Two processes are in both groups; each group has its own sequencer."""
+    groups = (GroupConfig(members=(0, 1, 2)), GroupConfig(members=(3, 1, 2)))
+    return {**two_groups(_), "groups": groups}
+
+
+def triangle_of_three(_: Random) -> Fields:
+    """Each of three groups shares a process with each of the others; three sequencers."""
+    return {**two_groups(_), "groups": overlapping_groups(3, 3, 2)}
+
+
+def triangle_of_one(_: Random) -> Fields:
+    """The same with one sequencer."""
+    return {**two_groups(_), "groups": overlapping_groups(3, 3, 2, leader=3)}
+
+
+def guest_in_a_chain(_: Random) -> Fields:
+    """Process 2 speaks in the first group as a guest, and hears of it in others."""
+    groups = (
+        GroupConfig(members=(0, 1), guests=(2,), leader=3),
+        GroupConfig(members=(2, 1)),
+        GroupConfig(members=(2, 0)),
+    )
+    workload = Workload(burst=2, reply=0.9, depth=6)
+    return {**two_groups(_), "groups": groups, "delay": LogNormal(800, 1.8), "workload": workload}
+
+
+def join_second_group(rng: Random) -> Fields:
+    """Process 3 is in the first group and comes into the second."""
+    groups = (
+        GroupConfig(members=(0, 1, 3), led=True, leader=2),
+        GroupConfig(members=(0, 1), led=True, leader=2),
+    )
+    return {
+        **two_groups(rng),
+        "groups": groups,
+        "delay": LogNormal(1000, 1.2),
+        "messages": 20,
+        "faults": (Join(3, 2, at_ms=rng.uniform(4, 12)),),
+    }
+
+
+def three_groups_lossy(_: Random) -> Fields:
+    """Two processes are in three groups of one sequencer; packets are lost."""
+    groups = tuple(GroupConfig(members=(0, 1), leader=3) for _ in range(3))
+    options = msgspec.structs.replace(AT_ONCE, ack_every=1, ack_delay_ms=1, status_ms=1)
+    return {**two_groups(_), "groups": groups, "loss": 0.2, "options": options, "messages": 12}
+
+
+def two_leave(rng: Random) -> Fields:
+    """Two processes are in both groups, and leave one of them at about the same time."""
+    at_ms = rng.uniform(4, 10)
+    return {
+        **two_groups(rng),
+        "groups": (
+            GroupConfig(members=(0, 1, 2), led=True, leader=3),
+            GroupConfig(members=(1, 2), led=True, leader=3),
+        ),
+        "delay": LogNormal(1000, 1.2),
+        "faults": (Leave(1, 1, at_ms=at_ms), Leave(2, 1, at_ms=at_ms + rng.uniform(0, 2))),
     }

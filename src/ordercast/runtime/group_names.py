@@ -25,6 +25,7 @@ class GroupNames:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._told: dict[str, GroupId] = {}  # what was answered here; counts before all else
+        self._made: dict[GroupId, GroupEntry] = {}  # placed by the first who comes in
 
     def answer(self, question: Enter | Visit) -> Control:
         """Where that group is, or why there is none."""
@@ -60,15 +61,24 @@ class GroupNames:
                 gid, enter.group, enter.order, chosen.declaration.name, chosen.header_version,
                 enter.durability,
             )  # fmt: skip
-            self._site.engine.open(entry)
+            if chosen.together is None:
+                self._site.engine.open(entry)
+            else:
+                self._made[gid] = entry
+                self._site.engine.stack.top_group = gid
         self._told[entry.name] = entry.gid
         self._site.group_names[entry.gid] = entry.name
         return entry
 
     def _find(self, name: str) -> GroupEntry | None:
-        entries = self._site.engine.stack.entries
+        entries = self._entries()
         told = entries.get(self._told.get(name, -1))
         return told or next((e for e in entries.values() if e.name == name), None)
+
+    def _entries(self) -> dict[GroupId, GroupEntry]:
+        known = self._site.engine.stack.known_groups()
+        self._made = {gid: entry for gid, entry in self._made.items() if gid not in known}
+        return {**self._made, **{gid: group.entry for gid, group in known.items()}}
 
     @property
     def highest(self) -> GroupId:
@@ -80,7 +90,7 @@ class GroupNames:
         """The group of that name, if others may send to it; or why they cannot."""
         entry = self._find(name)
         if entry is None:
-            names = (e.name for e in self._site.engine.stack.entries.values())
+            names = (e.name for e in self._entries().values())
             known = ", ".join(map(repr, names))
             there_is = f"there is {known}" if known else "there is none yet"
             return f"no group {name!r} to send to: {there_is}; a group is made by its first member"
@@ -102,7 +112,7 @@ class GroupNames:
         return {
             "starts": site.coordination.starts,
             "max_starts": site.options.max_starts,
-            "groups": len(stack.entries),
+            "groups": len(stack.known_groups()),
             "max_groups": site.options.max_groups,
             "frames_held": max((held["frames_held"] for held in holdings), default=0),
             "max_held": site.options.max_held,
@@ -120,15 +130,14 @@ class GroupNames:
         """Every group that is open here and its members."""
         stack, names = self._site.engine.stack, self._site.directory.names_of
         found: list[dict[str, object]] = []
-        for gid, entry in stack.entries.items():
-            view = stack.view(gid)
+        for group in stack.known_groups().values():
             found.append(
                 {
-                    "name": entry.name,
-                    "order": entry.order,
-                    "protocol": entry.protocol,
-                    "members": list(names(view.members)) if view is not None else [],
-                    "guests": list(names(view.guests)) if view is not None else [],
+                    "name": group.entry.name,
+                    "order": group.entry.order,
+                    "protocol": group.entry.protocol,
+                    "members": list(names(group.members)),
+                    "guests": list(names(group.guests)),
                 }
             )
         return found

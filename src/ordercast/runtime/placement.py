@@ -15,13 +15,15 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import UsageError
 from ordercast.membership.nodes import GroupEntry
+from ordercast.membership.standing import Drain, Migrate
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.holdings import holdings_of
+from ordercast.stack.placed import KnownGroup
 
 if TYPE_CHECKING:
     from ordercast.runtime.site import Site
 
-MOVABLE = ("sequencing", "sequencing_hybrid", "sequencing_causal", "sequencing_global")
+MOVABLE = tuple(name for name, page in PROTOCOLS.items() if page.together is not None)
 """Protocols whose sequencer can be another node at any time."""
 
 LOOK_SECONDS = 0.02  # between two looks at whether a wish is fulfilled
@@ -68,39 +70,36 @@ class Placement:
 
     def groups(self) -> list[GroupRow]:
         """Every group."""
-        return [self._group_row(entry) for entry in self._site.engine.stack.entries.values()]
+        return [self._group_row(group) for group in self._known().values()]
 
-    def _group_row(self, entry: GroupEntry) -> GroupRow:
-        site = self._site
-        view = site.engine.stack.view(entry.gid)
-        names, sequencer = site.directory.names, self.sequencer_of(entry)
-        members = () if view is None else view.members
-        guests = () if view is None else view.guests
+    def _known(self) -> dict[GroupId, KnownGroup]:
+        return self._site.engine.stack.known_groups()
+
+    def _group_row(self, group: KnownGroup) -> GroupRow:
+        names, entry, sequencer = self._site.directory.names, group.entry, group.sequencer
         return GroupRow(
             entry.name, entry.order, entry.protocol,
-            tuple(names[pid] for pid in members), tuple(names[pid] for pid in guests),
+            tuple(names[pid] for pid in group.members), tuple(names[pid] for pid in group.guests),
             "" if sequencer is None else names[sequencer],
         )  # fmt: skip
 
     def sequencer_of(self, entry: GroupEntry) -> ProcessId | None:
         """Who numbers the messages of this group; None: nobody does."""
-        view = self._site.engine.stack.view(entry.gid)
-        sequenced = PROTOCOLS[entry.protocol].declaration.sequenced
-        return view.leader if view is not None and sequenced else None
+        group = self._known().get(entry.gid)
+        return None if group is None else group.sequencer
 
     def groups_of(self, pid: ProcessId) -> list[GroupEntry]:
         """The groups whose messages that node numbers."""
-        entries = self._site.engine.stack.entries.values()
-        return [entry for entry in entries if self.sequencer_of(entry) == pid]
+        return [group.entry for group in self._known().values() if group.sequencer == pid]
 
     def sequencers(self) -> list[SequencerRow]:
         """The dedicated ones and all that number something; without dedicated ones, all nodes."""
-        view = self._site.engine.stack.node_view
-        nodes = () if view is None else view.nodes
-        numbered = Counter(map(self.sequencer_of, self._site.engine.stack.entries.values()))
+        stack = self._site.engine.stack
+        nodes = () if stack.node_view is None else stack.node_view.nodes
+        numbered = Counter(group.sequencer for group in self._known().values())
         everybody = not any(node.sequencer for node in nodes)
         return [
-            SequencerRow(n.name, n.address, n.sequencer, count, float(count))
+            SequencerRow(n.name, n.address, n.sequencer, count, stack.load_of(n.pid))
             for n in nodes
             if (count := numbered[n.pid]) or n.sequencer or everybody
         ]
@@ -124,14 +123,13 @@ class Placement:
         entry, pid = self._group(group), self._sequencer(to)
         if self.sequencer_of(entry) != pid:
             self._check_movable(entry)
-            self._begin_migration(entry.gid, pid)
 
         def is_there() -> bool:
             if pid not in self._site.engine.stack.pids:
                 raise UsageError(f"{to!r} has left the cluster")
             return self.sequencer_of(entry) == pid
 
-        return await self._until(is_there)
+        return await self._until(is_there, Migrate(entry.gid, pid))
 
     async def drain(self, name: str) -> bool:
         """That node numbers nothing: others have its groups."""
@@ -140,28 +138,22 @@ class Placement:
             raise UsageError(
                 f"{name!r} is the only sequencer: start another one, which can take its groups"
             )
-        self._begin_drain(pid)
-        is_done = await self._until(lambda: not any(map(_is_movable, self.groups_of(pid))))
+        is_done = await self._until(
+            lambda: not any(map(_is_movable, self.groups_of(pid))), Drain(pid)
+        )
         if is_done:
             for entry in self.groups_of(pid):
                 self._check_movable(entry)
         return is_done
 
-    async def _until(self, is_so: Callable[[], bool]) -> bool:
+    async def _until(self, is_so: Callable[[], bool], wish: Migrate | Drain) -> bool:
+        """Say the wish until it is so: while another hand-over is under way it is not heard."""
         while self._site.nodeship.coordinates and self._site.error is None:
             if is_so():
                 return True
+            self._site.engine.step([wish])
             await asyncio.sleep(LOOK_SECONDS)
         return False
-
-    def _begin_migration(self, gid: GroupId, to: ProcessId) -> None:
-        """Tell the cluster."""
-        raise UsageError("no group can be moved in this release")
-
-    def _begin_drain(self, pid: ProcessId) -> None:
-        """Tell the cluster."""
-        for entry in self.groups_of(pid):
-            self._check_movable(entry)
 
     def _check_movable(self, entry: GroupEntry) -> None:
         if not _is_movable(entry):
@@ -171,7 +163,7 @@ class Placement:
             )
 
     def _group(self, name: str) -> GroupEntry:
-        entries = self._site.engine.stack.entries.values()
+        entries = [group.entry for group in self._known().values()]
         found = next((entry for entry in entries if entry.name == name), None)
         if found is None:
             raise UsageError(f"no group {name!r}: {_there_are(entry.name for entry in entries)}")

@@ -50,6 +50,15 @@ Heirloom = tuple[ProcessId, Inherit, dict[int, tuple[BookEntry, bytes]]]
 """The book of a group on its way here: from whom, the book, its entries so far."""
 
 
+class KnownGroup(msgspec.Struct, frozen=True):
+    """A group as a node knows it; the coordinator knows all."""
+
+    entry: GroupEntry
+    members: tuple[ProcessId, ...] = ()
+    guests: tuple[ProcessId, ...] = ()
+    sequencer: ProcessId | None = None  # who numbers its messages, if anybody does
+
+
 class PlacedStack(Stack, Cluster):
     """What a node does for groups of protocols that have several sequencers."""
 
@@ -83,6 +92,30 @@ class PlacedStack(Stack, Cluster):
     def hosted(self) -> list[GroupId]:
         """Groups of several sequencers that are numbered here."""
         return [gid for gid in self.protocols if self._service(gid) is not None]
+
+    def known_groups(self) -> dict[GroupId, KnownGroup]:
+        """Groups that are open here; at the coordinator all groups."""
+        known = {gid: self._known_here(entry) for gid, entry in self.entries.items()}
+        for directory in self.directories.values():
+            for gid, record in directory.records.items():
+                members = known[gid].members if gid in known else ()
+                left_or_new = record.members.symmetric_difference(members)
+                if left_or_new:  # the order of a view is known to those who are in it
+                    members = tuple(sorted(record.members))
+                guests = tuple(sorted(record.guests))
+                known[gid] = KnownGroup(record.entry, members, guests, record.host)
+        return known
+
+    def _known_here(self, entry: GroupEntry) -> KnownGroup:
+        view = self.view(entry.gid)
+        if view is None:
+            return KnownGroup(entry)
+        sequenced = self.page(entry.protocol).declaration.sequenced
+        return KnownGroup(entry, view.members, view.guests, view.leader if sequenced else None)
+
+    def load_of(self, pid: ProcessId) -> float:
+        """At the coordinator: what that sequencer carries, as groups are weighed to place them."""
+        return sum(directory.placement.load(pid) for directory in self.directories.values())
 
     def directory(self, protocol: type[OrderingProtocol]) -> Directory:
         """At the coordinator: that of a protocol; a new one if there is none."""
