@@ -227,12 +227,12 @@ def triangle_of_one(_: Random) -> Fields:
 def guest_in_a_chain(_: Random) -> Fields:
     """Process 2 speaks in the first group as a guest, and hears of it in others."""
     groups = (
-        GroupConfig(members=(0, 1), guests=(2,), leader=3),
+        GroupConfig(members=(0, 1), guests=(2,)),
         GroupConfig(members=(2, 1)),
         GroupConfig(members=(2, 0)),
     )
-    workload = Workload(burst=2, reply=0.9, depth=6)
-    return {**two_groups(_), "groups": groups, "delay": LogNormal(800, 1.8), "workload": workload}
+    workload = Workload(burst=2, reply=1.0, depth=8)
+    return {**two_groups(_), "groups": groups, "delay": LogNormal(500, 2.2), "workload": workload}
 
 
 def join_second_group(rng: Random) -> Fields:
