@@ -140,7 +140,7 @@ class Engine:
 
     def leave(self, g: GroupId) -> None:
         """This node has had its last view of g; its last word on it may be lost."""
-        if self._leads():
+        if self.stack.leads(g):
             return
         if not self._linked:
             self.close(g)
@@ -151,15 +151,11 @@ class Engine:
         """Packets of g that are still on their way are dropped."""
         if g in self._leaving:
             self._leaving.pop(g).cancel()
-        if g in self._channels and not self._leads():
+        if g in self._channels and not self.stack.leads(g):
             self._left[g] = self._channels.pop(g)
             self.stack.close(g)
             for key in [key for key in self._timers if key[0] == g]:
                 self._timers.pop(key).cancel()
-
-    def _leads(self) -> bool:
-        """The coordinator keeps all groups open, also those it is not in."""
-        return self.stack.pids[:1] == (self.stack.me,)
 
     def forget(self, p: ProcessId) -> None:
         """p will never come back: drop what is kept of it, as soon as no view has it."""

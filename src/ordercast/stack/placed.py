@@ -93,6 +93,13 @@ class PlacedStack(Stack, Cluster):
         """Groups of several sequencers that are numbered here."""
         return [gid for gid in self.protocols if self._service(gid) is not None]
 
+    def leads(self, gid: GroupId) -> bool:
+        """Do others need this node in the group, whether or not it is in it itself?"""
+        protocol = self.protocols.get(gid)
+        if protocol is None or protocol.together is None:
+            return self.pids[:1] == (self.me,)
+        return protocol.numbers(gid)
+
     def known_groups(self) -> dict[GroupId, KnownGroup]:
         """Groups that are open here; at the coordinator all groups."""
         known = {gid: self._known_here(entry) for gid, entry in self.entries.items()}
