@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_an_unknown_expectation_exits_2_with_the_nearest_name(trace):
     assert "did you mean 'causal'" in done.stderr
 
 
-def test_the_demo_kills_a_member_and_everything_expected_holds(tmp_path):
+def test_the_demo_kills_a_broker_and_a_sequencer_and_every_guarantee_holds(tmp_path):
     ordercast = str(Path(sys.executable).parent / "ordercast")
     done = subprocess.run(
         [ordercast, "demo", "--out", str(tmp_path), "--messages", "60"],
@@ -137,14 +138,21 @@ def test_the_demo_kills_a_member_and_everything_expected_holds(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "kill -9 of p4" in done.stdout
+    told = re.search(
+        r"kill -9 of broker dora.*CMC moves from (\S+) to (\S+), .*kill -9 of (\S+), which numbers",
+        done.stdout,
+        re.DOTALL,
+    )
+    assert told and told[1] != told[2] == told[3]
+    assert "each board is the same" in done.stdout
+    assert re.search(r"[1-9]\d* sales seen, 0 of them before their reason", done.stdout)
     assert (tmp_path / "report.html").stat().st_size > 10_000
     again = CliRunner().invoke(app, ["verify", str(tmp_path / "traces"), "--json"])
     [run] = json.loads(again.stdout)["runs"]
     assert again.exit_code == 0
-    assert {one["domain"].split()[0] for one in run["domains"]} == {"total", "causal", "fifo"}
-    across = [one for one in run["expected"] if one["property"] == "causal.global"]
-    assert [one["domain"] for one in across] == ["causal by cbcast (domain scope): desks, rooms"]
+    declared = "declared: hybrid by sequencing_hybrid (domain scope): CMC, chips, copper, oil"
+    across = [one for one in run["expected"] if one["property"] == "hybrid.kindberg"]
+    assert [one["because"] for one in across] == [declared]
 
 
 def test_the_demo_does_not_delete_a_folder_that_is_not_its_own(tmp_path):

@@ -16,6 +16,10 @@ from ordercast.cli.verdicts import show
 from ordercast.cli.verify import judge
 from ordercast.errors import UsageError
 
+PROMISES = (  # of order hybrid, one by one, and of the membership
+    "wellformed", "no_duplication", "no_creation", "validity", "agreement", "membership", "views",
+    "vsync", "fifo.global", "causal.global", "total.group", "total.gapless", "hybrid.kindberg",
+)  # fmt: skip
 VICTIM = "dora"
 MOVED = "CMC"  # the Computer Manufacturing Company; it buys chips
 
@@ -36,7 +40,7 @@ def demo(
         closing = asyncio.run(_trade(traces, messages, story))
         _tell(closing, story)
         story.print("[bold]3.[/] judging with Spark what all processes recorded")
-        outcome = judge([traces], expect=[])
+        outcome = judge([traces], expect=[*PROMISES])
         report = write_report(outcome, out / "report.html")
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
@@ -67,13 +71,16 @@ def _fresh_folder(out: Path) -> Path:
 
 
 async def _trade(traces: Path, messages: int, story: Console) -> Closing:
-    part = -(-messages // 2)
+    part = -(-messages // 3)
     with progress.status("starting processes") as status:
         async with Exchange(traces) as exchange:
             status.update("trading")
             async with exchange.trading(part):
                 await exchange.kill_broker(VICTIM)
                 story.print(f"[bold]2.[/] kill -9 of broker {VICTIM}, while all trade")
+            async with exchange.trading(part):
+                before, after = await exchange.move(MOVED)
+                story.print(f"   board of {MOVED} moves from {before} to {after}, while all trade")
             async with exchange.trading(part):
                 name = await exchange.kill_sequencer_of(MOVED)
                 story.print(f"   kill -9 of {name}, which numbers {MOVED}: another takes over")

@@ -64,7 +64,7 @@ class Trader:
         items = [*self.boards]
         made = 0
         while self.wanted is None or made < self.wanted:
-            await self._change(items[made % len(items)], self.rng.uniform(0.98, 1.04), None)
+            await self._change(items[made % len(items)], self.rng.uniform(0.98, 1.026), None)
             made += 1
             await asyncio.sleep(PAUSE_SECONDS)
 
