@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from machines import Bench, Packet
 from ordercast.core.events import Change, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
-from ordercast.machinery.transfer import BookEntry, BookState
 from ordercast.protocols.sequencing.headers import AcceptIn
 from ordercast.protocols.sequencing.part import GroupPart
-from ordercast.protocols.sequencing.service import SequencingService
+from ordercast.protocols.sequencing.service import HandedOver, SequencingService
 
 Placed = Mapping[GroupId, tuple[tuple[ProcessId, ...], ProcessId]]  # members, and who numbers
 Guests = Mapping[GroupId, tuple[ProcessId, ...]]
@@ -75,24 +74,34 @@ class Served(Bench):
         self.services[p].left_in.setdefault(g, (0, 0))
 
     def move(self, g: GroupId, source: ProcessId, to: ProcessId) -> None:
-        """The whole hand-over, with nothing in between."""
+        """The whole hand-over of one group, with nothing in between."""
         book = self.freeze(g, source, to)
         self.succeed(g, to, book)
         self.tell_moved(g, source)
 
     def freeze(self, g: GroupId, source: ProcessId, to: ProcessId) -> HandedOver:
         """The source stops, and gives everything away."""
+        return self.freeze_all((g,), source, to)[g]
+
+    def freeze_all(
+        self, groups: Iterable[GroupId], source: ProcessId, to: ProcessId
+    ) -> dict[GroupId, HandedOver]:
+        """The same for groups that must be together."""
         machine = self.services[source]
         machine.out.clear()
-        book = self.part(source, g).hand_over(g, to)
+        books = machine.hand_over(groups, to)
         self.carry_out(source, machine.out)
-        return book
+        return books
 
     def succeed(self, g: GroupId, to: ProcessId, handed: HandedOver) -> None:
         """The destination has everything."""
+        self.succeed_all(to, {g: handed})
+
+    def succeed_all(self, to: ProcessId, books: Mapping[GroupId, HandedOver]) -> None:
+        """The same for groups that must be together."""
         machine = self.services[to]
         machine.out.clear()
-        self.part(to, g).succeed(g, *handed)
+        machine.succeed(books)
         self.carry_out(to, machine.out)
 
     def tell_moved(self, g: GroupId, source: ProcessId) -> None:
@@ -101,6 +110,3 @@ class Served(Bench):
         machine.out.clear()
         self.part(source, g).tell_moved(g)
         self.carry_out(source, machine.out)
-
-
-HandedOver = tuple[BookState, list[tuple[BookEntry, bytes]]]

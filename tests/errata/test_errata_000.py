@@ -108,3 +108,8 @@ def test_bodies_are_handed_over() -> None:
 def test_leavers_are_handed_over() -> None:
     wrong, right = DIRECTED["5.9 no leavers"].played()
     assert (wrong.texts(2), right.texts(2)) == (["b", "a"], ["a", "b"])
+
+
+def test_groups_that_must_be_together_are_taken_over_together() -> None:
+    wrong, right = DIRECTED["5.9 one by one"].played()
+    assert (wrong.texts(2), right.texts(2)) == (["a", "x"], ["x", "a"])

@@ -6,7 +6,7 @@ from faulty_machines import sequencing as wrong
 from faulty_machines.directed import Directed, Protocol
 from ordercast.core.events import Change
 from ordercast.machinery.numbering import ViewEntry
-from ordercast.protocols.sequencing.headers import AcceptedIn, AcceptIn
+from ordercast.protocols.sequencing.headers import AcceptedIn, AcceptIn, Moved
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
     SequencingCausal,
@@ -223,6 +223,26 @@ def body_left_behind(protocol: Protocol) -> Served:
     return b
 
 
+def moved_together(protocol: Protocol) -> Served:
+    """x of group 2 is on its way to 2 when both groups are handed over; a request for a in group 1
+    comes to the next sequencer before the books."""
+    b = served(protocol, {1: ((1, 2), S), 2: ((1, 2), S)}, others=(T,))
+    b.tell(1, 2, "x")
+    b.bring(1, S)
+    b.bring(S, 1, AcceptIn)
+    b.tell(1, 1, "a")
+    books = b.freeze_all((1, 2), S, T)
+    b.bring(1, S, text="a")
+    b.bring(S, T)
+    b.succeed_all(T, books)
+    for g in (1, 2):
+        b.tell_moved(g, S)
+    b.bring(S, 2, Moved)
+    b.bring(T, 2, AcceptIn, "a")
+    b.settle()
+    return b
+
+
 ROWS = (
     Directed(
         name="E-K1",
@@ -335,5 +355,12 @@ ROWS = (
         wrong=wrong.HandsOverNoLeavers,
         right=Sequencing,
         schedule=leavers_and_a_move,
+    ),
+    Directed(
+        name="5.9 one by one",
+        breaks="total.pairwise",
+        wrong=wrong.TakesOverOneByOne,
+        right=Sequencing,
+        schedule=moved_together,
     ),
 )

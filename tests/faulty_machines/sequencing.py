@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from faulty_machines.sequenced import number_on_arrival
@@ -18,6 +20,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingHybrid,
 )
 from ordercast.protocols.sequencing.part import GroupPart
+from ordercast.protocols.sequencing.service import HandedOver
 
 # -- numbers --------------------------------------------------------------------------------------
 
@@ -217,11 +220,11 @@ class WaitsForForeignIds(NamesIds):
 
 # -- hand-over ------------------------------------------------------------------------------------
 
-HandedOver = tuple[BookState, list[tuple[BookEntry, bytes]]]
+OneBook = tuple[BookState, list[tuple[BookEntry, bytes]]]
 
 
 class PartThatForgetsRequests(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> HandedOver:
+    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
         state, entries = super().hand_over(g, to)
         return msgspec.structs.replace(state, last=()), entries
 
@@ -238,7 +241,7 @@ class HandsOverNoRequests(Sequencing):
 
 
 class PartThatLeavesBodies(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> HandedOver:
+    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
         state, _ = super().hand_over(g, to)
         return msgspec.structs.replace(state, entries=0), []
 
@@ -254,7 +257,7 @@ class HandsOverNoBodies(Sequencing):
 
 
 class PartThatForgetsLingering(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> HandedOver:
+    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
         state, entries = super().hand_over(g, to)
         return msgspec.structs.replace(state, lingering=(0, ())), entries
 
@@ -263,3 +266,11 @@ class HandsOverNoLeavers(Sequencing):
     """Who left a moment ago is not known at the next sequencer."""
 
     kind = PartThatForgetsLingering
+
+
+class TakesOverOneByOne(Sequencing):
+    """Numbers a group while the books of those that must be with it are on their way."""
+
+    def succeed(self, books: Mapping[GroupId, HandedOver]) -> None:
+        for g, book in books.items():
+            super().succeed({g: book})

@@ -290,19 +290,18 @@ def test_a_repeat_names_the_numbers_that_a_request_had_waited_for(
 
 
 @every
-def test_two_groups_that_move_one_after_the_other_keep_one_order(
+def test_two_groups_that_move_together_keep_one_order(
     protocol: type[SequencingService],
 ) -> None:
-    """Strongly intersecting: both are still, then both go on."""
+    """Both stand still, then both go on."""
     b = Served(protocol, {1: (MEMBERS, S), 2: (MEMBERS, S)}, others=(T,))
     for p in MEMBERS:
         b.tell(p, 1, f"one {p}")
         b.tell(p, 2, f"two {p}")
     b.bring(1, S)
-    books = {g: b.freeze(g, S, T) for g in (1, 2)}
+    books = b.freeze_all((1, 2), S, T)
     b.tell(2, 1, "between")
-    for g, book in books.items():
-        b.succeed(g, T, book)
+    b.succeed_all(T, books)
     for g in books:
         b.tell_moved(g, S)
     b.tell(3, 2, "after")

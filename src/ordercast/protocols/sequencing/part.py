@@ -105,7 +105,9 @@ class GroupPart(SequencedProtocol):
         context, after = self.stamps.get(n, NOT_ASKED)
         if after:
             context, after = self.service.resolved(context, after)
-        if self.book is not None:
+        if self.service.taking_over:
+            self.unready.append((self.me, DoMulticast(n, context, after), m))
+        elif self.book is not None:
             self._ask(g, self.me, DoMulticast(n, context, after), m)
         else:
             self.send(self.leader, g, DoMulticast(n, context, after), m)
@@ -253,7 +255,7 @@ class GroupPart(SequencedProtocol):
 
     @on(DoMulticast)
     def on_DO_MULTICAST(self, p: ProcessId, g: GroupId, request: DoMulticast, m: bytes) -> None:
-        if self.book is not None:
+        if self.book is not None and not self.service.taking_over:
             self._ask(g, p, request, m)
         elif self.successor is not None:
             forwarded = Forwarded(p, request.n, request.context, request.after)
@@ -528,6 +530,13 @@ class GroupPart(SequencedProtocol):
         self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
     ) -> None:
         """This process numbers from now on."""
+        self.service.succeed({g: (state, entries)})
+
+    def take_book(
+        self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
+    ) -> None:
+        """The book is here. The first number is given when those of all groups that came with it
+        are."""
         self.former.update(state.former)
         history = {entry.N: entry.numbered(body) for entry, body in entries}
         self.book = reopened(state, history, self.options.max_held)
@@ -558,8 +567,11 @@ class GroupPart(SequencedProtocol):
         self.move += 1
         self.acknowledge(g)
         self.start_timer(g, "status", self.options.status_ms)
-        for N, entry in self.book.history.items():
+        for N, entry in list(self.book.history.items()):
             self.place(g, N, self.book.stable, entry)
+
+    def begin_to_number(self, g: GroupId) -> None:
+        """What came before the book."""
         unready, self.unready = self.unready, []
         for p, request, m in unready:
             self._ask(g, p, request, m)

@@ -13,7 +13,7 @@ and lets members wait: that deadlocks (PROTOCOLS E-K11), also when read lenientl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from ordercast.core.durability import holders_needed
@@ -23,9 +23,13 @@ from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol, Reach
 from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.machinery.numbering import Context, Numbered
+from ordercast.machinery.transfer import BookEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
 from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved
 from ordercast.protocols.sequencing.part import GroupPart
+
+HandedOver = tuple[BookState, Iterable[tuple[BookEntry, bytes]]]
+"""The book of a group, and its unstable entries with their bodies."""
 
 
 class SequencingService(OrderingProtocol):
@@ -45,6 +49,7 @@ class SequencingService(OrderingProtocol):
         self.to_try: deque[GroupId] = deque()  # groups whose next entry may wait no more
         self.trying = False
         self.paused = False
+        self.taking_over = False  # books are being put in place: nothing is numbered
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
         self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
         self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
@@ -378,6 +383,21 @@ class SequencingService(OrderingProtocol):
                 if h != g and part.book is not None and mine & part.counted_members()
             )
         return found
+
+    def hand_over(self, groups: Iterable[GroupId], to: ProcessId) -> dict[GroupId, HandedOver]:
+        """Give the books of groups that must be together away: from now on none of them is numbered
+        here. One that went on would not name the last numbers of the others."""
+        return {g: self.parts[g].hand_over(g, to) for g in groups}
+
+    def succeed(self, books: Mapping[GroupId, HandedOver]) -> None:
+        """This process numbers these groups from now on; the first number is given when all books
+        are in place."""
+        self.taking_over = True
+        for g, (state, entries) in books.items():
+            self.part(g).take_book(g, state, entries)
+        self.taking_over = False
+        for g in books:
+            self.parts[g].begin_to_number(g)
 
     def numbers(self, g: GroupId) -> bool:
         part = self.parts.get(g)
