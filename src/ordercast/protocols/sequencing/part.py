@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED: tuple[Context, Ids] = ((), ())
 
-FROM_THE_SEQUENCER = frozenset((AcceptIn, AcceptedIn, ViewEntry, Status, AskHeld, Moved))
+FROM_THE_SEQUENCER = frozenset((AcceptIn, AcceptedIn, ViewEntry, Status, AskHeld, Moved, Forwarded))
 
 
 class GroupPart(SequencedProtocol):
@@ -157,7 +157,7 @@ class GroupPart(SequencedProtocol):
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
         outside = self.book is None and self.me not in self.views[g].senders
-        if not (outside and self._admits_us(view)):
+        if not outside or not self._admits_us(view) or self.taken >= view.N:
             super().on_VIEW(src, g, view, m)
         elif (self.views[g].era, view.N) > self.left_in.get(g, (0, 0)):
             # It numbered the group before, and is let in by the one that does now.
@@ -572,6 +572,9 @@ class GroupPart(SequencedProtocol):
 
     def begin_to_number(self, g: GroupId) -> None:
         """What came before the book."""
+        unnamed, self.unnamed = self.unnamed, []
+        for packet in unnamed:
+            self.receive(packet)
         unready, self.unready = self.unready, []
         for p, request, m in unready:
             self._ask(g, p, request, m)
