@@ -121,6 +121,9 @@ class Arrivals(Sides):
         if view is not None and view.coordinator == self.me and ack.number == view.number:
             self.acks.add(q)
             self._confirm()
+            self._note_held()
+        elif view is not None and q == view.coordinator and ack.number <= view.number:
+            self.held = max(self.held, ack.number)  # it has counted
             self._seek_the_lost()
 
     def _confirm(self) -> None:

@@ -6,7 +6,7 @@ Guarantees  the numbers of node views only rise. Survivors of a view deliver the
             all their groups before the next one begins. With `primary` no two sides go on at once,
             and all nodes that install a view of one number install the same list.
 Needs       reliable FIFO links between nodes that can reach each other; heartbeats may be lost.
-Costs       n - 1 heartbeats per node and tick. An exclusion: six packets per node, plus the
+Costs       n - 1 heartbeats per node and tick. An exclusion: seven packets per node, plus the
             unstable frames of all groups twice. A join or a leave of a node: two per node.
 
     tick                       HEARTBEAT to all;  suspect who was silent for too long

@@ -86,7 +86,7 @@ class Nodes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodesAck(msgspec.Struct, frozen=True, array_like=True):
-    """I have that view."""
+    """I have that view; from the coordinator: a majority has it."""
 
     number: int
 

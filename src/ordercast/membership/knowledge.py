@@ -49,6 +49,7 @@ class Knowledge(PlainState, ABC):
         self.pids: tuple[ProcessId, ...] = ()  # its nodes, in order
         self.in_view: frozenset[ProcessId] = frozenset()  # the same, to look up
         self.installed: Attempt | None = None  # the attempt that made it, or a view before it
+        self.held = 0  # a majority is known to have had this view
         self.ballots: list[Ballot] = []  # the view that is known to be in force, and those since
         self.departed: set[ProcessId] = set()  # said good-bye: they do not count in votes
         self.detector = detector(options.detector, options.timeout_ticks)
@@ -146,6 +147,10 @@ class Knowledge(PlainState, ABC):
     @abstractmethod
     def _adopt(self, nodes: Nodes) -> None:
         """A view that was announced begins here."""
+
+    @abstractmethod
+    def _note_held(self) -> None:
+        """At the coordinator: does a majority have the view?"""
 
     @abstractmethod
     def _alive(self) -> tuple[ProcessId, ...]:

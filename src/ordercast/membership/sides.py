@@ -42,13 +42,24 @@ class Sides(Suspicion):
         for p in self.lost:  # they may live, and wait
             self.tell_out(p)
 
+    def _note_held(self) -> None:
+        """At the coordinator: a majority has the view, which so cannot come to nothing."""
+        assert self.node_view is not None
+        made = 0 if self.installed is None else self.installed.number
+        if self.held < made and self._ballot().won_by(self.acks):
+            self.held = self.node_view.number
+            others = tuple(p for p in self.pids if p != self.me)
+            if others:
+                self._tell(others, NodesAck(self.held))
+            self._seek_the_lost()
+
     def tell_out(self, q: ProcessId) -> None:
         """q is not in our view, and may not know it. As long as the view could come to nothing, q
         must stay: its vote would be missed."""
         if self.node_view is None or q in self.pids:
             return
-        held = self.coordinates and self._ballot().won_by(self.acks)
-        if held or self.cluster_options.partition == "merge":
+        made = 0 if self.installed is None else self.installed.number
+        if self.held >= made or self.cluster_options.partition == "merge":
             self._tell((q,), self._heartbeat(sought=q))
 
     def _on_heartbeat(self, q: ProcessId, beat: Heartbeat) -> None:

@@ -301,6 +301,8 @@ class ViewEnd(Knowledge):
         self.acks = {self.me}
         if prepare.view.coordinator != self.me:
             self._tell((prepare.view.coordinator,), NodesAck(prepare.view.number))
+        else:
+            self._note_held()
         if prepare.into >= 0:
             names = tuple(node.name for node in prepare.view.nodes)
             self._leave_for_good(Dissolved(prepare.into, names))

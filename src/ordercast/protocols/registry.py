@@ -59,15 +59,22 @@ DEFAULTS: dict[str, str] = {
     "none": "reliable",
     "fifo": "global_fifo",
     "causal": "cbcast",
-    "total": "sequencer_pb",
+    "total": "sequencing",
     "hybrid": "sequencing_hybrid",
     "causal-total": "block_total",
     "global-total": "block_total",
 }
 
 
+SERVICE: dict[str | None, str] = {
+    page.declaration.order: name for name, page in PROTOCOLS.items() if page.together is not None
+}  # "sequencing" stands for all four orders of the sequencing service
+
+
 def choose(order: str | None, protocol: str | None) -> type[OrderingProtocol]:
     """The protocol for an order, or the named one; a `ValueError` lists what there is."""
+    if protocol == "sequencing":
+        protocol = SERVICE.get(order, protocol)
     if protocol is not None and protocol not in PROTOCOLS:
         raise ValueError(f"unknown protocol {protocol!r}; built are {', '.join(PROTOCOLS)}")
     if order is None:

@@ -281,9 +281,9 @@ class Nodeship:
             if site.recorder is not None:
                 site.recorder.crash_of(identity)
                 site.wake()  # to the disk, even if nothing else is recorded here
-        reason = "excluded" if excluded else "it left"
-        site.coordination.tell_expected(pid, reason)
-        site.peers.part(pid, reason, Goodbye())
+        site.coordination.tell_expected(pid, "excluded" if excluded else "it left")
+        if not excluded:  # else it may live, and will be told on this connection
+            site.peers.part(pid, "it left", Goodbye())
 
     def _drop_estranged(self, view: NodeView) -> None:
         """Connections to nodes that were looked for, and came back as others."""

@@ -583,7 +583,7 @@ class GroupPart(SequencedProtocol):
     def _admission(self, joining: Mapping[ProcessId, int]) -> ViewEntry | None:
         """The view that lets this process in, if the word for it is still on its way."""
         assert self.book is not None
-        if self.me in joining:
+        if self.me in joining and joining[self.me] > self.taken:
             return self.book.history[joining[self.me]].view
         views = self.guests.untold.pop(self.me, ())
         return next((view for view in views if self.me in view.guests), None)
