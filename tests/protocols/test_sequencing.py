@@ -142,6 +142,49 @@ def test_who_closed_a_group_still_speaks_after_what_it_saw_there(
     assert b.texts(2) == ["a", "b"]
 
 
+@causal
+def test_a_guest_that_follows_a_view_does_not_take_numbers_before_it_for_delivered(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, {1: ((1, 2, 3), S), 2: ((1, 5), T)}, guests={1: (5,)})
+    b.tell(5, 1, "a")
+    b.bring(5, S)
+    b.bring(S, 2, text="a")
+    b.ring(2, "ack", 1)
+    b.bring(2, S)
+    b.bring(S, 5)
+    b.change(S, Change(1, left=(3,)))
+    b.bring(S, 5, ViewEntry)
+    b.tell(5, 2, "b")
+    b.bring(5, T)
+    b.bring(T, 1)
+    assert b.texts(1) == []
+    b.settle()
+    assert b.texts(1) == ["a", "b"]
+
+
+@causal
+def test_a_joiner_does_not_take_numbers_before_it_for_delivered(
+    protocol: type[SequencingService],
+) -> None:
+    """5 was told of a by 2, comes into the group of a, and tells 1, which lacks a."""
+    b = Served(protocol, {1: ((1, 2), S), 2: ((2, 5), T), 3: ((1, 5), T)})
+    b.tell(2, 1, "a")
+    b.bring(2, S)
+    b.bring(S, 2)
+    b.tell(2, 2, "b")
+    b.bring(2, T, text="b")
+    b.bring(T, 5)
+    b.change(S, Change(1, joined=(5,)))
+    b.bring(S, 5, ViewEntry)
+    b.tell(5, 3, "c")
+    b.bring(5, T, text="c")
+    b.bring(T, 1)
+    assert b.texts(1) == []
+    b.settle()
+    assert b.texts(1) == ["a", "c"]
+
+
 # -- departures ---------------------------------------------------------------------------------
 
 

@@ -68,6 +68,7 @@ class GroupPart(SequencedProtocol):
         self.stamps: dict[int, tuple[Context, Ids]] = {}  # own frames: what they come after
         self.held = 0  # of a guest: own frames up to n are held by a member
         self.last_number = 0  # of a guest: the number of its last frame
+        self.settled = 0  # numbers up to here are known to be delivered by all
         # a member
         self.move = 0  # hand-overs of this era that were heard of
         self.former: set[ProcessId] = set()  # those who numbered before, in this era
@@ -122,6 +123,8 @@ class GroupPart(SequencedProtocol):
     def _accepted(self, g: GroupId, accepted: AcceptedIn) -> None:
         self.held = max(self.held, accepted.held)
         self.last_number = max(self.last_number, accepted.N)
+        if accepted.stable == accepted.n:
+            self.settled = max(self.settled, self.last_number)
         self.service.saw(g, accepted.N, ())
         self.learn_as_guest(g, accepted.n, accepted.stable)
         self.service.send_released()
@@ -170,6 +173,12 @@ class GroupPart(SequencedProtocol):
         if self.me in view.joined:
             self._become_member(view)
         self.install(self._view_of(g, view, era))
+
+    def learn(self, g: GroupId, top: int, stable: int) -> None:
+        # Not `self.stable`: that only says what this process need not keep. A joiner or a guest
+        # begins above numbers that others may lack.
+        super().learn(g, top, stable)
+        self.settled = max(self.settled, stable)
 
     def waits(self, g: GroupId, entry: Numbered) -> bool:
         context = entry.context if entry.view is None else entry.view.context
@@ -237,7 +246,7 @@ class GroupPart(SequencedProtocol):
     def _begin_era(self, view: View) -> None:
         self.released = 0  # the service asks again, for all groups in the order they were sent
         self.stamps.clear()
-        self.held = self.last_number = self.move = self.asked_for = 0
+        self.held = self.last_number = self.settled = self.move = self.asked_for = 0
         self.asked.clear()
         self.deferred.clear()
         self.entered = dict(self.done)

@@ -215,14 +215,15 @@ class SequencingService(OrderingProtocol):
         if h not in self.durability:  # a guest does not know who has it but the sequencer
             return int(not member and part.held < part.released)
         last = (part.own[-1][0] if part.own else 0) if member else part.last_number
-        if last <= part.stable:
+        if last <= part.settled:
             return 0
         members = self.views[h].members
         needed = holders_needed(self.durability[h], len(members)) - (self.me in members)
         return needed - sum(1 for mark in self.holders.get(h, {}).values() if mark >= last)
 
     def _stamp(self, g: GroupId, part: GroupPart) -> tuple[Context, Ids]:
-        for h in [h for h, N in self.seen.items() if h in self.parts and self.parts[h].stable >= N]:
+        parts = self.parts
+        for h in [h for h, N in self.seen.items() if h in parts and parts[h].settled >= N]:
             del self.seen[h]
         after = tuple((h, self.parts[h].released) for h in self._spoke_in(g) if self._unsettled(h))
         return tuple((h, N) for h, N in self.seen.items() if h != g), after
