@@ -191,6 +191,12 @@ class GroupPart(SequencedProtocol):
             self.stamps.pop(entry.n, None)
             self.service.settled_own(g, entry.n)
 
+    def learn(self, g: GroupId, top: int, stable: int) -> None:
+        before = self.stable
+        super().learn(g, top, stable)
+        if self.stable > before and self.service.unsent:  # what is stable cannot be lost
+            self.service.send_released()
+
     def came_further(self, g: GroupId) -> None:
         if self.asked_for and self.asked_for <= self.R:
             self.asked_for = 0
