@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.core.events import Change
+from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import NOBODY, Awaited
 from ordercast.machinery.numbering import ViewEntry
-from ordercast.machinery.sequencer_headers import Fetch
-from ordercast.protocols.sequencing.headers import AcceptIn, AskHeld, DoMulticast, Held
+from ordercast.machinery.sequencer_headers import Delivered, Fetch
+from ordercast.protocols.sequencing.headers import AcceptedIn, AcceptIn, AskHeld, DoMulticast, Held
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
     SequencingCausal,
@@ -161,6 +161,29 @@ def test_a_guest_that_follows_a_view_does_not_take_numbers_before_it_for_deliver
     assert b.texts(1) == []
     b.settle()
     assert b.texts(1) == ["a", "b"]
+
+
+@causal
+def test_a_late_word_to_a_guest_does_not_tell_that_later_frames_are_delivered(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, {1: ((1, 2), S), 2: ((1, 5), T)}, guests={1: (5,)})
+    b.tell(5, 1, "a")
+    b.settle()
+    b.step(S, Receive(5, 1, 1, Delivered(0)))  # it asks how far its frames have come
+    late = b.find(S, 5, AcceptedIn)
+    assert late
+    b.tell(5, 1, "b")
+    b.bring(5, S)
+    b.bring(S, 2, AcceptIn, "b")
+    b.ring(2, "ack", 1)
+    b.bring(2, S)
+    b.arrive(*(packet for packet in b.find(S, 5) if packet not in late))
+    b.arrive(*late)
+    b.tell(5, 2, "c")
+    b.bring(5, T)
+    assert b.context("c") == {1: 2}
+    b.settle()
 
 
 @causal

@@ -67,7 +67,8 @@ class GroupPart(SequencedProtocol):
         self.released = 0  # own frames up to n were asked for in this era
         self.stamps: dict[int, tuple[Context, Ids]] = {}  # own frames: what they come after
         self.held = 0  # of a guest: own frames up to n are held by a member
-        self.last_number = 0  # of a guest: the number of its last frame
+        self.last_number = 0  # of a guest: the highest number of a frame of its own ...
+        self.last_frame = 0  # ... and which frame that is
         self.settled = 0  # numbers up to here are known to be delivered by all
         # a member
         self.move = 0  # hand-overs of this era that were heard of
@@ -122,8 +123,9 @@ class GroupPart(SequencedProtocol):
 
     def _accepted(self, g: GroupId, accepted: AcceptedIn) -> None:
         self.held = max(self.held, accepted.held)
-        self.last_number = max(self.last_number, accepted.N)
-        if accepted.stable == accepted.n:
+        if self.last_number < accepted.N:
+            self.last_number, self.last_frame = accepted.N, accepted.n
+        if accepted.stable >= self.last_frame:
             self.settled = max(self.settled, self.last_number)
         self.service.saw(g, accepted.N, ())
         self.learn_as_guest(g, accepted.n, accepted.stable)
@@ -178,7 +180,10 @@ class GroupPart(SequencedProtocol):
         # Not `self.stable`: that only says what this process need not keep. A joiner or a guest
         # begins above numbers that others may lack.
         super().learn(g, top, stable)
-        self.settled = max(self.settled, stable)
+        if stable > self.settled:
+            self.settled = stable
+            if self.service.unsent:  # what is stable cannot be lost
+                self.service.send_released()
 
     def waits(self, g: GroupId, entry: Numbered) -> bool:
         context = entry.context if entry.view is None else entry.view.context
@@ -190,12 +195,6 @@ class GroupPart(SequencedProtocol):
         if entry.origin == self.me:
             self.stamps.pop(entry.n, None)
             self.service.settled_own(g, entry.n)
-
-    def learn(self, g: GroupId, top: int, stable: int) -> None:
-        before = self.stable
-        super().learn(g, top, stable)
-        if self.stable > before and self.service.unsent:  # what is stable cannot be lost
-            self.service.send_released()
 
     def came_further(self, g: GroupId) -> None:
         if self.asked_for and self.asked_for <= self.R:
@@ -252,7 +251,8 @@ class GroupPart(SequencedProtocol):
     def _begin_era(self, view: View) -> None:
         self.released = 0  # the service asks again, for all groups in the order they were sent
         self.stamps.clear()
-        self.held = self.last_number = self.settled = self.move = self.asked_for = 0
+        self.last_number = self.last_frame = self.settled = 0
+        self.held = self.move = self.asked_for = 0
         self.asked.clear()
         self.deferred.clear()
         self.entered = dict(self.done)
