@@ -289,6 +289,29 @@ def test_a_repeat_names_the_numbers_that_a_request_had_waited_for(
     finished(b, "a", "b")
 
 
+@causal
+def test_a_repeat_that_comes_after_nothing_any_more_is_numbered(
+    protocol: type[SequencingService],
+) -> None:
+    """All have delivered what the request had waited for, and its number was forgotten."""
+    b = Served(protocol, {1: (MEMBERS, S), 2: (MEMBERS, S), 3: (MEMBERS, S)}, others=(T,))
+    b.tell(1, 1, "a")
+    b.tell(1, 2, "b")
+    b.bring(1, S, text="b")
+    b.move(1, S, T)
+    for _ in range(4):
+        while packets := b.of_group(1):
+            b.arrive(packets[0])
+        for p in (*MEMBERS, T):
+            for g, name in list(b.timers[p]):
+                if g == 1:
+                    b.ring(p, name, g)
+    assert b.part(1, 1).settled == 1
+    b.flight.clear()
+    b.tell(1, 3, "c")
+    finished(b, "a", "b", "c")
+
+
 @every
 def test_two_groups_that_move_together_keep_one_order(
     protocol: type[SequencingService],

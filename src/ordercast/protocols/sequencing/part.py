@@ -114,6 +114,10 @@ class GroupPart(SequencedProtocol):
         else:
             self.send(self.leader, g, DoMulticast(n, context, after), m)
 
+    def lacks_number(self, n: int) -> bool:
+        """Is no number known of our frame n?"""
+        return n in self.requests and n > self.numbered
+
     @on(AcceptedIn)
     def on_ACCEPTED_IN(self, src: ProcessId, g: GroupId, accepted: AcceptedIn, m: bytes) -> None:
         if not accepted.stable <= accepted.n <= self.S or not accepted.held <= accepted.n:
@@ -290,11 +294,22 @@ class GroupPart(SequencedProtocol):
             self.note("drop", g, p, request.n, "not a member")
             return
         self.traffic[p] = self.traffic.get(p, 0) + 1
-        if request.context or request.after:
-            self.asked[p, request.n] = (request.context, request.after)
+        if request.n > self.entered.get(p, 0):
+            self._note_asked(p, request)
         self.number(g, p, request.n, m)
         if self.deferred:  # a repeat may say more
             self.number_deferred(g, p)
+
+    def _note_asked(self, p: ProcessId, request: DoMulticast) -> None:
+        """What the frame comes after. Of several copies the last one that was sent counts: the
+        frames in `after` only become fewer."""
+        known = self.asked.get((p, request.n))
+        if known is not None and len(request.after) > len(known[1]):
+            return
+        if request.context or request.after:
+            self.asked[p, request.n] = (request.context, request.after)
+        else:
+            self.asked.pop((p, request.n), None)
 
     def take_up(self, g: GroupId, frame: Numbered) -> None:
         if frame.origin in self.deferred or self._is_early(frame):

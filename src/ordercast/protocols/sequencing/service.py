@@ -230,7 +230,7 @@ class SequencingService(OrderingProtocol):
 
     def resolved(self, context: Context, after: Ids) -> tuple[Context, Ids]:
         """A request is repeated: which of the frames before it still have no number?"""
-        left = tuple((h, n) for h, n in after if h in self.parts and n in self.parts[h].requests)
+        left = tuple((h, n) for h, n in after if h in self.parts and self.parts[h].lacks_number(n))
         if left == after:
             return context, after
         numbers = dict(context)
