@@ -10,6 +10,7 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.simulation.clustered import ClusterConfig
 from sweep.churn import churn
 from sweep.every_step import cases, config_of
+from sweep.placing import placing
 
 Protocol = type[OrderingProtocol]
 
@@ -54,7 +55,12 @@ def _step(protocol: Protocol, seed: int) -> ClusterConfig:
 
 
 def _all_steps(protocol: Protocol) -> int:
-    return len(cases(protocol)) if protocol.declaration.name in THOROUGH else 0
+    thorough = protocol.declaration.name in THOROUGH or protocol.together is not None
+    return len(cases(protocol)) if thorough else 0
+
+
+def _placed(protocol: Protocol) -> int:
+    return 0 if protocol.together is None else 10_000
 
 
 CLUSTERS: dict[str, ClusterArena] = {
@@ -66,6 +72,7 @@ CLUSTERS: dict[str, ClusterArena] = {
         ClusterArena(
             "cluster_merge", "the same; every side goes on, and they come together", _merge, _fewer
         ),
+        ClusterArena("placing", "groups move between sequencers meanwhile", placing, _placed),
         ClusterArena(
             "cluster_steps", "each change, and a crash of each node at each step", _step, _all_steps
         ),

@@ -28,6 +28,7 @@ from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
 from sweep.ambush import CountSteps, CrashAtStep
+from sweep.placing import DrainHost, MoveGroup
 
 Protocol = type[OrderingProtocol]
 Armed = Literal["before", "after"]  # a change may have a second part: the healing
@@ -77,6 +78,24 @@ CHANGES = {
 }
 
 
+MOVES = {
+    change.name: change
+    for change in (
+        Change("a group moves", (MoveGroup(1, 1, at_ms=BEGINS_MS),)),
+        Change("a group moves away", (MoveGroup(2, 3, at_ms=BEGINS_MS),)),
+        Change("a sequencer is drained", (DrainHost(0, at_ms=BEGINS_MS),)),
+        Change("a node joins a group that moves", (
+            MoveGroup(2, 1, at_ms=BEGINS_MS), Join(3, 2, at_ms=BEGINS_MS),
+        )),
+    )
+}  # fmt: skip
+
+
+def changes(protocol: Protocol) -> dict[str, Change]:
+    """Those that concern it."""
+    return CHANGES if protocol.together is None else MOVES
+
+
 class Case(msgspec.Struct, frozen=True):
     """One crash in one change."""
 
@@ -116,13 +135,15 @@ def config_of(protocol: Protocol, case: Case) -> ClusterConfig:
     """The run with this crash in it."""
     at_ms = BEGINS_MS if case.armed == "before" else BACK_AGAIN_MS
     crash = CrashAtStep(case.host, case.steps, at_ms, case.lose, case.back_ms)
-    return config(protocol, CHANGES[case.change], crash)
+    return config(protocol, changes(protocol)[case.change], crash)
 
 
 @cache
 def cases(protocol: Protocol) -> tuple[Case, ...]:
     """All crashes in all changes."""
-    return tuple(case for change in CHANGES.values() for case in _cases_of(protocol, change))
+    return tuple(
+        case for change in changes(protocol).values() for case in _cases_of(protocol, change)
+    )
 
 
 def _cases_of(protocol: Protocol, change: Change) -> list[Case]:

@@ -12,6 +12,7 @@ import pytest
 
 from ordercast.core.events import Change
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options
 from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.sequencing.headers import Forwarded, Moved
 from ordercast.protocols.sequencing.orders import (
@@ -22,7 +23,7 @@ from ordercast.protocols.sequencing.orders import (
 )
 from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.trace.oracle import judge
-from sequencers import S, Served, T
+from sequencers import AT_ONCE, S, Served, T
 
 PROTOCOLS = [Sequencing, SequencingHybrid, SequencingCausal, SequencingGlobal]
 SEEDS = range(25)
@@ -50,7 +51,14 @@ class Chances:
             g: set(rng.sample(outside[g], rng.randint(0, len(outside[g])))) for g in GROUPS
         }
         guests = {g: tuple(sorted(self.guests[g])) for g in GROUPS}
-        self.bench = Served(protocol, placed, guests=guests, others=(*EVERYBODY, S, T))
+        self.silent: set[tuple[GroupId, ProcessId]] = set()  # who asked to leave
+        self.bench = Served(
+            protocol,
+            placed,
+            guests=guests,
+            others=(*EVERYBODY, S, T),
+            options=rng.choice((AT_ONCE, Options())),
+        )
         self.said = 0
 
     def components(self) -> list[frozenset[GroupId]]:
@@ -63,6 +71,7 @@ class Chances:
     def run(self) -> None:
         deeds = (self.say, self.say, self.arrive, self.arrive, self.arrive, self.arrive)
         deeds += (self.arrive, self.lose, self.repeat, self.ring, self.move, self.leave, self.join)
+        deeds += (self.visit, self.settle)
         for _ in range(STEPS):
             self.rng.choice(deeds)()
         self.bench.settle()
@@ -73,7 +82,7 @@ class Chances:
         speakers = [
             p
             for p, view in views
-            if view is not None and p in view.senders and p not in self.lingering[g]
+            if view is not None and p in view.senders and (g, p) not in self.silent
         ]
         if speakers:
             self.said += 1
@@ -117,30 +126,60 @@ class Chances:
         for g in groups:
             self.bench.tell_moved(g, source)
 
+    def settle(self) -> None:
+        """The sequencers tell who may be forgotten."""
+        for g in GROUPS:
+            settled = self.bench.part(self.hosts[g], g).settled_leavers()
+            self.lingering[g].difference_update(settled)
+
     def leave(self) -> None:
+        """A member or a guest goes when it has nothing under way."""
         g = self.rng.choice(GROUPS)
-        if len(self.members[g]) > 1 and self.rng.random() < 0.3:
-            p = self.rng.choice(sorted(self.members[g]))
-            if self.bench.part(p, g).requests or g not in self.bench.services[p].member_of:
-                return  # it waits until it has nothing under way
+        p = self.rng.choice(sorted(self.members[g] | self.guests[g]))
+        view = self.bench.services[p].views.get(g)
+        if view is None or p not in view.senders or self.bench.part(p, g).requests:
+            return
+        if self.members[g] != {p} and self.rng.random() < 0.3:
+            if p in self.members[g]:
+                self.lingering[g].add(p)
             self.members[g].discard(p)
-            self.lingering[g].add(p)
+            self.guests[g].discard(p)
+            self.silent.add((g, p))
             self.bench.step(self.hosts[g], Change(g, left=(p,)))
 
-    def join(self) -> None:
-        g = self.rng.choice(GROUPS)
+    def outside(self, g: GroupId) -> list[ProcessId]:
+        """Who is not in the group, and has heard of it if it left."""
         services = self.bench.services
-        outside = set(EVERYBODY) - self.members[g] - self.lingering[g]
-        outside -= {p for p in EVERYBODY if g in services[p].views}
-        if outside and self.rng.random() < 0.5:
-            p = self.rng.choice(sorted(outside))
+        gone = [p for p in EVERYBODY if p not in self.members[g] | self.guests[g]]
+        views = {p: services[p].views.get(g) for p in gone}
+        return [p for p, view in views.items() if view is None or p not in view.senders]
+
+    def visit(self) -> None:
+        g = self.rng.choice(GROUPS)
+        outside = self.outside(g)
+        if outside and self.rng.random() < 0.3:
+            p = self.rng.choice(outside)
+            self.guests[g].add(p)
+            self.silent.discard((g, p))
+            self.bench.change(self.hosts[g], Change(g, guests=(p,)))
+
+    def join(self) -> None:
+        """Groups that will have to be together are brought together first."""
+        g = self.rng.choice(GROUPS)
+        able = [*self.outside(g), *self.guests[g]]
+        if able and self.rng.random() < 0.5:
+            p = self.rng.choice(able)
             self.members[g].add(p)
             together = next(component for component in self.components() if g in component)
             self.members[g].discard(p)
-            for host in {self.hosts[h] for h in together} - {self.hosts[g]}:
+            for host in sorted({self.hosts[h] for h in together} - {self.hosts[g]}):
                 groups = sorted(h for h in together if self.hosts[h] == host)
                 self.carry_to(groups, host, self.hosts[g])
             self.members[g].add(p)
+            self.guests[g].discard(p)
+            self.lingering[g].discard(p)
+            self.silent.discard((g, p))
+            self.bench.services[p].wanted.add(g)
             self.bench.change(self.hosts[g], Change(g, joined=(p,)))
 
 

@@ -89,7 +89,7 @@ class Stack(Gated):
         self.open_gate(g, machine, self.options.durability if durability is None else durability)
         if STRENGTH[declared.network] > STRENGTH[self.network]:
             self.linked.add(g)
-        elif declared.sequenced and g not in self.gates:
+        elif declared.sequenced and g not in self.gates and not self._links_some(machine):
             self.straight[g] = machine
         elif STRENGTH[self.network] < STRENGTH["N1"]:
             self.linked_views.add(g)
@@ -300,7 +300,13 @@ class Stack(Gated):
         if g in self.linked_views and isinstance(header, MEMBERSHIP_HEADERS):
             return True
         protocol = self.protocols.get(g)
-        return protocol is not None and type(header) in protocol.linked_headers
+        if protocol is None or type(header) not in protocol.linked_headers:
+            return False
+        return self._links_some(protocol)
+
+    def _links_some(self, machine: OrderingProtocol) -> bool:
+        """Are there words of this machine that may not be lost, on a network that loses?"""
+        return bool(machine.linked_headers) and STRENGTH[self.network] < STRENGTH["N1"]
 
     def _start_link_timer(self, name: str, delay_ms: int) -> None:
         if name not in self.running:

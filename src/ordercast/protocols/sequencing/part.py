@@ -120,10 +120,11 @@ class GroupPart(SequencedProtocol):
 
     @on(AcceptedIn)
     def on_ACCEPTED_IN(self, src: ProcessId, g: GroupId, accepted: AcceptedIn, m: bytes) -> None:
+        if self.me not in self.views[g].guests:
+            return  # not any more, or not yet: the view is on its way
         if not accepted.stable <= accepted.n <= self.S or not accepted.held <= accepted.n:
             raise PeerError(f"{accepted} came to a process that has sent {self.S} frames")
-        if self.me in self.views[g].guests:
-            self._accepted(g, accepted)
+        self._accepted(g, accepted)
 
     def _accepted(self, g: GroupId, accepted: AcceptedIn) -> None:
         self.held = max(self.held, accepted.held)
@@ -203,7 +204,8 @@ class GroupPart(SequencedProtocol):
     def came_further(self, g: GroupId) -> None:
         if self.asked_for and self.asked_for <= self.R:
             self.asked_for = 0
-            self.send(self.leader, g, Held(self.R))
+            if self.book is None:
+                self.send(self.leader, g, Held(self.R))
         self.service.progressed(g)
 
     def try_next(self, g: GroupId) -> None:
