@@ -587,12 +587,7 @@ class GroupPart(SequencedProtocol):
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
         )
-        admission = self._admission(dict(state.joining))
-        if admission is not None and (g not in self.views or self.me not in self.views[g].senders):
-            self.leader = self.me
-            self._come_in(g, admission, state.era)
-        elif g not in self.views:
-            self.install(latest)
+        self._catch_up(g, dict(state.joining), latest)
         self.latest = latest
         self._follow(g, self.me)
         self.others[g] = tuple(p for p in state.members if p != self.me)
@@ -612,13 +607,22 @@ class GroupPart(SequencedProtocol):
             self._ask(g, p, request, m)
         self.service.moved(g)
 
-    def _admission(self, joining: Mapping[ProcessId, int]) -> ViewEntry | None:
-        """The view that lets this process in, if the word for it is still on its way."""
+    def _catch_up(self, g: GroupId, joining: Mapping[ProcessId, int], latest: View) -> None:
+        """The word for a view that this process comes in with, or goes with as a guest, may still
+        be on its way here."""
         assert self.book is not None
-        if self.me in joining and joining[self.me] > self.taken:
-            return self.book.history[joining[self.me]].view
-        views = self.guests.untold.pop(self.me, ())
-        return next((view for view in views if self.me in view.guests), None)
+        view = self.views.get(g)
+        entry = next(iter(self.guests.untold.pop(self.me, ())[-1:]), None)
+        if self.me in joining:
+            entry = self.book.history[joining[self.me]].view
+        if entry is not None and self.taken < entry.N:
+            self.leader = self.me
+            if view is not None and self.me in view.guests:
+                self._follow_view(g, entry)
+            elif self._admits_us(entry) and (view is None or self.me not in view.senders):
+                self._come_in(g, entry, latest.era)
+        if g not in self.views:
+            self.install(latest)
 
     # -- what waits, and why ----------------------------------------------------------------------
 
