@@ -357,8 +357,10 @@ class SequencedMember(ExplainedMember):
         Who leads a later era must know which frames were delivered, and so which of those that it
         is asked to number are new. One that was no member is told with the view.
         """
-        if not view.start and not self.delivers:
-            self.done = dict(view.last)
+        if not view.start:
+            if not self.delivers:
+                self.done = {}
+            self._know_frames(view.last)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
             self.requests.clear()
@@ -367,6 +369,12 @@ class SequencedMember(ExplainedMember):
             self.leader = view.leader
         else:
             self._begin_era(view)
+
+    def _know_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
+        """What survivors know of others is known to all: also where a later stay begins."""
+        for q, n in last:
+            if n > self.done.get(q, 0):
+                self.done[q] = n
 
     def _begin_era(self, view: View) -> None:
         """New numbers, from 1; and a number for every frame of ours that has none."""

@@ -162,19 +162,24 @@ class Directory(PlainState):
     # -- hand-overs -------------------------------------------------------------------------------
 
     def _hand_over(self, groups: Iterable[GroupId], to: ProcessId) -> list[Order]:
-        orders: list[Order] = []
+        """Those of one sequencer go at once: between the first and the last it would number some,
+        and the next one others, of groups that share members."""
+        leaving: dict[ProcessId, list[GroupId]] = {}
         for g in groups:
             if self.records[g].host != to and g not in self.moving:
                 self.moving[g] = to
-                orders.append((self.records[g].host, HandOver(self.since, g, to)))
-        return orders
+                leaving.setdefault(self.records[g].host, []).append(g)
+        return [(host, HandOver(self.since, tuple(gs), to)) for host, gs in leaving.items()]
 
-    def moved(self, g: GroupId, to: ProcessId, able: Sequence[ProcessId]) -> list[Order]:
+    def moved(
+        self, groups: Iterable[GroupId], to: ProcessId, able: Sequence[ProcessId]
+    ) -> list[Order]:
         """XFER-ACK."""
-        if self.moving.get(g) == to:
-            del self.moving[g]
-            self.records[g].host = to
-            self.placement.moved(g, to)
+        for g in groups:
+            if self.moving.get(g) == to:
+                del self.moving[g]
+                self.records[g].host = to
+                self.placement.moved(g, to)
         return self.proceed(able)
 
     def migrate(self, g: GroupId, to: ProcessId) -> list[Order]:

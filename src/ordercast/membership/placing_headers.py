@@ -31,19 +31,23 @@ class Alter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class HandOver(msgspec.Struct, frozen=True, array_like=True):
-    """To a sequencer: give the group to that node."""
+    """To a sequencer: give these groups to that node, all at once."""
 
     since: int
-    gid: GroupId
+    gids: tuple[GroupId, ...]
     to: ProcessId
 
 
 class Inherit(msgspec.Struct, frozen=True, array_like=True):
-    """XFER-STATE, to the next sequencer: the book of a group. Its entries follow."""
+    """XFER-STATE, to the next sequencer: the book of a group. Its entries follow.
+
+    Number nothing before all of `together` are there: groups that share members are in one order.
+    """
 
     since: int
     group: GroupEntry
     state: BookState
+    together: tuple[GroupId, ...]
 
 
 class InheritEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -55,10 +59,10 @@ class InheritEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Inherited(msgspec.Struct, frozen=True, array_like=True):
-    """XFER-ACK, to the former sequencer and to the coordinator: I number that group now."""
+    """XFER-ACK, to the former sequencer and to the coordinator: I number these groups now."""
 
     since: int
-    gid: GroupId
+    gids: tuple[GroupId, ...]
 
 
 class Settled(msgspec.Struct, frozen=True, array_like=True):

@@ -280,14 +280,15 @@ class PlacedStack(Stack, Cluster):
             self._handle(View(gid, order.number, (), self.me, era))
 
     def _hand_over(self, order: HandOver) -> None:
-        service = self._service(order.gid)
-        if service is None or order.to not in self.in_view:
+        services = [self._service(gid) for gid in order.gids]
+        if order.to not in self.in_view or None in services:
             return
-        entry = self.entries[order.gid]
-        state, entries = service.parts[order.gid].hand_over(order.gid, order.to)
-        self._tell((order.to,), Inherit(order.since, entry, state))
-        for book_entry, body in entries:
-            self._tell((order.to,), InheritEntry(order.since, order.gid, book_entry), body)
+        service = services[0] if services else None
+        books = {} if service is None else service.hand_over(order.gids, order.to)
+        for gid, (state, entries) in books.items():
+            self._tell((order.to,), Inherit(order.since, self.entries[gid], state, order.gids))
+            for book_entry, body in entries:
+                self._tell((order.to,), InheritEntry(order.since, gid, book_entry), body)
 
     def _inherit(self, q: ProcessId, inherit: Inherit) -> None:
         self._check_placed(inherit.group)
@@ -295,6 +296,8 @@ class PlacedStack(Stack, Cluster):
             raise PeerError(f"a book of {inherit.state.entries} entries, more than max_held")
         if self._service(inherit.group.gid) is not None:
             raise PeerError("it hands over a group that is numbered here")
+        if inherit.group.gid not in inherit.together:
+            raise PeerError("it hands over a group that is not among those it names")
         self.inheriting[inherit.group.gid] = (q, inherit, {})
         self._inherit_when_complete(inherit.group.gid)
 
@@ -305,27 +308,29 @@ class PlacedStack(Stack, Cluster):
             self._inherit_when_complete(word.gid)
 
     def _inherit_when_complete(self, gid: GroupId) -> None:
-        source, inherit, entries = self.inheriting[gid]
-        if len(entries) < inherit.state.entries:
+        source, inherit, _ = self.inheriting[gid]
+        books = {g: self.inheriting.get(g) for g in inherit.together}
+        if any(b is None or len(b[2]) < b[1].state.entries for b in books.values()):
             return
-        del self.inheriting[gid]
-        self.open_group(inherit.group)
+        whole = {g: self.inheriting.pop(g) for g in inherit.together}
+        for _, book, _ in whole.values():
+            self.open_group(book.group)
         service = self.protocols[gid]
         assert isinstance(service, SequencingService)
-        service.part(gid).succeed(gid, inherit.state, entries.values())
-        done = Inherited(inherit.since, gid)
+        service.succeed({g: (book.state, list(e.values())) for g, (_, book, e) in whole.items()})
+        done = Inherited(inherit.since, inherit.together)
         self._tell((source,), done)
         self._give([(self.pids[0], done)])
 
     def _inherited(self, q: ProcessId, word: Inherited) -> None:
-        service = self.protocols.get(word.gid)
-        if isinstance(service, SequencingService):
-            part = service.parts.get(word.gid)
+        for gid in word.gids:
+            service = self.protocols.get(gid)
+            part = service.parts.get(gid) if isinstance(service, SequencingService) else None
             if part is not None and part.successor == q and part.legacy is not None:
-                part.tell_moved(word.gid)
-        directory = self._directory_of(word.gid)
+                part.tell_moved(gid)
+        directory = self._directory_of(word.gids[0]) if word.gids else None
         if directory is not None:
-            self._give(directory.moved(word.gid, q, self._eligible(directory)))
+            self._give(directory.moved(word.gids, q, self._eligible(directory)))
 
     def tick(self) -> None:
         super().tick()
