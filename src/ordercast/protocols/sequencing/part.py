@@ -145,10 +145,24 @@ class GroupPart(SequencedProtocol):
             view = self.views.get(packet.group)
             ours = view is not None and packet.era == view.era
             if ours and self.book is None and packet.src not in self.former:
-                if len(self.unnamed) < self.options.max_held:  # else it is asked for again
-                    self.unnamed.append(packet)
+                self._receive_unnamed(packet)
                 return
         super().receive(packet)
+
+    def _receive_unnamed(self, packet: Receive) -> None:
+        g, header = packet.group, packet.header
+        if isinstance(header, ViewEntry) and self._lets_us_in(g, header):
+            # It was outside, where nobody tells it who numbers.
+            self._follow(g, packet.src)
+            self._let_in(g, header)
+            self._take_unnamed()
+        elif len(self.unnamed) < self.options.max_held:  # else it is asked for again
+            self.unnamed.append(packet)
+
+    def _take_unnamed(self) -> None:
+        unnamed, self.unnamed = self.unnamed, []
+        for packet in unnamed:
+            self.receive(packet)
 
     def still_expects(self, p: ProcessId) -> bool:
         if self.book is not None and self.latest is not None and p in self.latest.senders:
@@ -166,13 +180,22 @@ class GroupPart(SequencedProtocol):
 
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
-        outside = self.book is None and self.me not in self.views[g].senders
-        if not outside or not self._admits_us(view) or self.taken >= view.N:
+        if self._lets_us_in(g, view):
+            self._let_in(g, view)
+        else:
             super().on_VIEW(src, g, view, m)
-        elif (self.views[g].era, view.N) > self.left_in.get(g, (0, 0)):
-            # It numbered the group before, and is let in by the one that does now.
-            self._come_in(g, view, self.views[g].era)
-            self.acknowledge(g)
+
+    def _lets_us_in(self, g: GroupId, view: ViewEntry) -> bool:
+        """Is this process outside, though it knows the group: it numbered it, or was in it before?
+        A view of a former stay lets nobody in."""
+        if self.book is not None or self.me in self.views[g].senders or self.taken >= view.N:
+            return False
+        former = self.left_in.get(g, (0, 0))
+        return self._admits_us(view) and (self.views[g].era, view.N) > former
+
+    def _let_in(self, g: GroupId, view: ViewEntry) -> None:
+        self._come_in(g, view, self.views[g].era)
+        self.acknowledge(g)
 
     def _come_in(self, g: GroupId, view: ViewEntry, era: int) -> None:
         self._start_after(view.N)
@@ -227,9 +250,7 @@ class GroupPart(SequencedProtocol):
             return
         self.move = moved.move
         self._follow(g, moved.to)
-        unnamed, self.unnamed = self.unnamed, []
-        for packet in unnamed:
-            self.receive(packet)
+        self._take_unnamed()
         if self.delivers or self.requests:
             self.acknowledge(g)
         self.service.moved(g)
@@ -599,9 +620,7 @@ class GroupPart(SequencedProtocol):
 
     def begin_to_number(self, g: GroupId) -> None:
         """What came before the book."""
-        unnamed, self.unnamed = self.unnamed, []
-        for packet in unnamed:
-            self.receive(packet)
+        self._take_unnamed()
         unready, self.unready = self.unready, []
         for p, request, m in unready:
             self._ask(g, p, request, m)
