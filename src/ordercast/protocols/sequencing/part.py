@@ -465,6 +465,15 @@ class GroupPart(SequencedProtocol):
             self.gone.pop(p, None)
         self.service.members_changed()
 
+    def _next_view(self, book: Numbering, now: View, change: Change) -> ViewEntry:
+        entry = super()._next_view(book, now, change)
+        if not self.deferred:
+            return entry
+        # A guest that becomes a member would take its waiting frames for numbered.
+        numbered = self._last_numbered(book)
+        last = tuple((p, numbered.get(p, n)) for p, n in entry.last)
+        return msgspec.structs.replace(entry, last=last)
+
     def _change_to(self, g: GroupId, book: Numbering, now: View, entry: ViewEntry) -> None:
         self.latest = View(
             g, entry.number, entry.members, self.me, now.era, entry.N, guests=entry.guests

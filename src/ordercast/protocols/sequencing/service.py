@@ -50,6 +50,7 @@ class SequencingService(OrderingProtocol):
         self.trying = False
         self.paused = False
         self.taking_over = False  # books are being put in place: nothing is numbered
+        self.settling = False
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
         self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
         self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
@@ -278,9 +279,8 @@ class SequencingService(OrderingProtocol):
         """Does the next entry of g come after one that is not delivered here?"""
         for h, n in context:
             part = self.parts.get(h)
-            if part is not None and h in self.member_of:
-                if self.reach_of:
-                    n = min(n, self.reach_of.get(h, n))
+            if part is not None and self._is_member(h, part):
+                n = min(n, self.reach_of.get(h, n))
                 if n > part.R and h != g:
                     part.learn(h, min(n, part.R + self.options.max_held), 0)
                     self.blocked.setdefault(h, set()).add(g)
@@ -290,15 +290,19 @@ class SequencingService(OrderingProtocol):
                 return True
         return False
 
+    def _is_member(self, h: GroupId, part: GroupPart) -> bool:
+        """One that numbers its own admission is in from there on; not if the era ends before."""
+        return h in self.member_of if self.settling else part.delivers
+
     def _is_joining(self, h: GroupId) -> bool:
         wanted = h in self.wanted or (h in self.left_in and h not in self.views)
-        return wanted and not self.reach_of
+        return wanted and not self.settling
 
     def awaited(self, g: GroupId, context: Context) -> Iterator[Awaited]:
         """The same, in words."""
         for h, n in context:
             part = self.parts.get(h)
-            if part is not None and h in self.member_of and n > part.R:
+            if part is not None and self._is_member(h, part) and n > part.R:
                 yield Awaited("number", h, part.leader, n)
             elif self._is_joining(h):
                 yield Awaited("view", h, NOBODY, 1)
@@ -408,7 +412,7 @@ class SequencingService(OrderingProtocol):
 
     def cut(self, cut: Cut) -> None:
         """All groups end: deliver what is left of them, in order; then all begin again."""
-        self.paused = False
+        self.paused, self.settling = False, True
         groups = [flush.group for flush in cut.flushes]
         for flush in cut.flushes:
             part = self.part(flush.group)
@@ -425,7 +429,7 @@ class SequencingService(OrderingProtocol):
             assert before != [self.parts[g].R for g in groups], "contexts have no cycle"
         for g in groups:
             self.parts[g].arrived.clear()
-        self.reach_of = {}
+        self.reach_of, self.settling = {}, False
         self.blocked.clear()
         self.seen.clear()
         self.holders.clear()
