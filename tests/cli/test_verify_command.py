@@ -144,7 +144,7 @@ def test_the_demo_kills_a_broker_and_a_sequencer_and_every_guarantee_holds(tmp_p
         re.DOTALL,
     )
     assert told and told[1] != told[2] == told[3]
-    assert "each board is the same" in done.stdout
+    assert "all who are left have equal boards" in done.stdout
     assert re.search(r"[1-9]\d* sales seen, 0 of them before their reason", done.stdout)
     assert (tmp_path / "report.html").stat().st_size > 10_000
     again = CliRunner().invoke(app, ["verify", str(tmp_path / "traces"), "--json"])

@@ -79,6 +79,13 @@ def test_the_headline_tells_the_outcome() -> None:
     assert undecided in page(outcome_of(trace(CLEAN), "views"))
 
 
+def test_what_happened_is_told_before_the_verdicts_and_stays_text() -> None:
+    html = page(outcome_of(trace(CLEAN)), story=["kill -9 of <b>dora</b>"])
+    assert "<li>kill -9 of &lt;b&gt;dora&lt;/b&gt;</li>" in html
+    assert html.index("What happened") < html.index("What was expected")
+    assert "What happened" not in page(outcome_of(trace(CLEAN)))
+
+
 def test_a_violation_has_a_sentence_and_a_diagram_with_an_arrow_per_delivery() -> None:
     text = page(outcome_of(trace(SWAPPED), "fifo.group"))
     assert "q delivers b before a, but p sent a before b" in text

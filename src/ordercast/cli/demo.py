@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.demo_cluster import BROKERS, ITEMS, SEQUENCERS, Closing, Exchange
-from ordercast.cli.exits import VIOLATED, console, errors_as_exits, progress
+from ordercast.cli.exits import VIOLATED, console, errors_as_exits, escape, progress
 from ordercast.cli.verdicts import show
 from ordercast.cli.verify import judge
 from ordercast.errors import UsageError
@@ -30,33 +30,53 @@ def demo(
     as_json: bool = typer.Option(False, "--json", help="Print the verdicts as JSON."),
 ) -> None:
     """Run brokers' price boards on this machine, kill a broker and a sequencer, prove what held."""
-    story = progress if as_json else console  # the story goes beside the result
+    story = Story(progress if as_json else console)  # it goes beside the result
     with errors_as_exits():
         from ordercast.pipeline.report import write_report  # without Spark nothing is started
 
         traces = _fresh_folder(out)
         (out / "report.html").unlink(missing_ok=True)
+        story.begin("who is there")
         _introduce(story)
+        story.begin("what happens")
         closing = asyncio.run(_trade(traces, messages, story))
-        _tell(closing, story)
-        story.print("[bold]3.[/] judging with Spark what all processes recorded")
+        _close(closing, story)
+        story.begin("judging with Spark what all processes recorded")
         outcome = judge([traces], expect=[*PROMISES])
-        report = write_report(outcome, out / "report.html")
+        report = write_report(outcome, out / "report.html", story=story.steps)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(outcome.as_json())).decode())
     else:
         show(outcome, console, has_report=True)
-    story.print(f"[bold]4.[/] open the report: {report}", highlight=False, soft_wrap=True)
+    story.begin(f"open the report: {report}")
     raise typer.Exit(outcome.exit_code or (0 if closing.holds else VIOLATED))
 
 
-def _introduce(story: Console) -> None:
-    story.print(
-        f"[bold]1.[/] {len(BROKERS)} brokers and {SEQUENCERS} sequencers, each its own process"
-    )
-    for item, watchers in ITEMS.items():
-        story.print(f"   board of {item}: watched by {', '.join(watchers)}", highlight=False)
-    story.print("   order hybrid: each board the same for all, and no sale before its reason")
+class Story:
+    """What is told while it happens, and once more in the report."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._chapters = 0
+        self.steps: list[str] = []
+
+    def begin(self, chapter: str) -> None:
+        """A heading; the report has its own."""
+        self._chapters += 1
+        text = f"[bold]{self._chapters}.[/] {escape(chapter)}"
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+    def tell(self, step: str) -> None:
+        """One thing that is so, or happens."""
+        self.steps.append(step)
+        self._console.print(f"   {escape(step)}", highlight=False, soft_wrap=True)
+
+
+def _introduce(story: Story) -> None:
+    story.tell(f"{len(BROKERS)} brokers and {SEQUENCERS} sequencers start, each its own process")
+    boards = "; ".join(f"{item} by {', '.join(names)}" for item, names in ITEMS.items())
+    story.tell(f"every item is a group of those who watch it: {boards}")
+    story.tell("order hybrid: each board the same for all, and no sale seen before its reason")
 
 
 def _fresh_folder(out: Path) -> Path:
@@ -70,28 +90,26 @@ def _fresh_folder(out: Path) -> Path:
     return traces
 
 
-async def _trade(traces: Path, messages: int, story: Console) -> Closing:
+async def _trade(traces: Path, messages: int, story: Story) -> Closing:
     part = -(-messages // 3)
     with progress.status("starting processes") as status:
         async with Exchange(traces) as exchange:
             status.update("trading")
             async with exchange.trading(part):
                 await exchange.kill_broker(VICTIM)
-                story.print(f"[bold]2.[/] kill -9 of broker {VICTIM}, while all trade")
+                story.tell(f"kill -9 of broker {VICTIM}, while all trade")
             async with exchange.trading(part):
                 before, after = await exchange.move(MOVED)
-                story.print(f"   board of {MOVED} moves from {before} to {after}, while all trade")
+                story.tell(f"{MOVED} moves from {before} to {after}, while all trade")
             async with exchange.trading(part):
                 name = await exchange.kill_sequencer_of(MOVED)
-                story.print(f"   kill -9 of {name}, which numbers {MOVED}: another takes over")
+                story.tell(f"kill -9 of {name}, which numbers {MOVED}, while all trade")
             return await exchange.closing()
 
 
-def _tell(closing: Closing, story: Console) -> None:
+def _close(closing: Closing, story: Story) -> None:
     prices = ", ".join(f"{item} {price:g}" for item, price in closing.prices.items())
-    story.print(f"   {closing.changes} changes later: {prices}", highlight=False)
-    if closing.differing:
-        story.print(f"   [bold red]boards differ: {', '.join(closing.differing)}[/]")
-    else:
-        story.print("   each board is the same at all who are left")
-    story.print(f"   {closing.sales} sales seen, {closing.too_early} of them before their reason")
+    story.tell(f"{closing.changes} changes later: {prices}")
+    differing = ", ".join(closing.differing)
+    story.tell(f"BOARDS DIFFER: {differing}" if differing else "all who are left have equal boards")
+    story.tell(f"{closing.sales} sales seen, {closing.too_early} of them before their reason")

@@ -30,7 +30,7 @@ class Exchange:
     def __init__(self, traces: Path) -> None:
         self._cluster = LocalCluster(
             len(BROKERS), names=BROKERS, sequencers=SEQUENCERS, trace=traces, run="demo",
-            trace_level="protocol", consume=False, codec="json",
+            consume=False, codec="json",
         )  # fmt: skip
         self._alive = list(BROKERS)
         self._administrator: Administrator

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ordercast.pipeline.outcome import Outcome
 from ordercast.pipeline.report.page import page
 
 
-def write_report(outcome: Outcome, path: str | Path) -> Path:
-    """Write the report to `path`, making the folders above it."""
+def write_report(outcome: Outcome, path: str | Path, *, story: Sequence[str] = ()) -> Path:
+    """Write the report to `path`, making the folders above it; `story` as for `page`."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(outcome), encoding="utf-8")
+    path.write_text(page(outcome, story=story), encoding="utf-8")
     return path
 
 

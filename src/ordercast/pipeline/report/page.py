@@ -22,12 +22,13 @@ _HEADLINES = {
 }
 
 
-def page(outcome: Outcome) -> str:
-    """The whole document."""
+def page(outcome: Outcome, *, story: Sequence[str] = ()) -> str:
+    """The whole document. `story`: what befell the system, told by whoever ran it."""
     runs = sorted(outcome.runs, key=lambda run: (_badness(run), natural(run.run)))
     alone = len(runs) == 1
     main = joined(
         _banner(outcome),
+        _happened(story) if story else Markup(),
         Markup() if alone else _overview(runs),
         *(run_sections(run, k, alone=alone) for k, run in _detailed(runs)),
     )
@@ -66,6 +67,11 @@ def _banner(outcome: Outcome) -> Markup:
         ),
         class_=f"banner {state}",
     )
+
+
+def _happened(story: Sequence[str]) -> Markup:
+    steps = (element("li", step) for step in story)
+    return element("section", element("h2", "What happened"), element("ol", *steps))
 
 
 def _overview(runs: Sequence[RunOutcome]) -> Markup:
