@@ -137,7 +137,8 @@ class Chances:
         g = self.rng.choice(GROUPS)
         p = self.rng.choice(sorted(self.members[g] | self.guests[g]))
         view = self.bench.services[p].views.get(g)
-        if view is None or p not in view.senders or self.bench.part(p, g).requests:
+        inside = view is not None and p in (view.members if p in self.members[g] else view.guests)
+        if not inside or self.bench.part(p, g).requests:
             return
         if self.members[g] != {p} and self.rng.random() < 0.3:
             if p in self.members[g]:

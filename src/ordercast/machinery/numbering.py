@@ -35,6 +35,7 @@ class ViewEntry(msgspec.Struct, frozen=True, array_like=True):
     stable: int
     guests: tuple[ProcessId, ...] = ()  # may send; the number of the view is new only to members
     context: Context = ()  # where there is an order across groups
+    move: int = 0  # where a group may be handed over: so many times it was, when this was sent
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):

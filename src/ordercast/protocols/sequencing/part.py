@@ -96,7 +96,17 @@ class GroupPart(SequencedProtocol):
         if p == self.me:  # it numbered until a moment ago
             assert self.successor is not None
             p = self.successor
-        super().send(p, g, header, m)
+        super().send(p, g, self._stamped(header), m)
+
+    def b_multicast(self, g: GroupId, header: msgspec.Struct, m: bytes = b"") -> None:
+        super().b_multicast(g, self._stamped(header), m)
+
+    def _stamped(self, header: msgspec.Struct) -> msgspec.Struct:
+        """Who is let in must know whom to believe. The view may be older than the last hand-over,
+        and word of one before it may come later."""
+        if self.move and type(header) is ViewEntry:
+            return msgspec.structs.replace(header, move=self.move)
+        return header
 
     # -- a sender ---------------------------------------------------------------------------------
 
@@ -141,9 +151,13 @@ class GroupPart(SequencedProtocol):
     def receive(self, packet: Receive) -> None:
         """Who numbers may change while its numbers are on the way. Those of one that has not been
         named yet are kept until it is."""
-        if packet.src != self.leader and type(packet.header) in FROM_THE_SEQUENCER:
+        header = packet.header
+        if packet.src != self.leader and type(header) in FROM_THE_SEQUENCER:
             view = self.views.get(packet.group)
             ours = view is not None and packet.era == view.era
+            if ours and isinstance(header, Moved) and header.to == packet.src:
+                self.on_MOVED(packet.src, packet.group, header, b"")  # the one before may be gone
+                return
             if ours and self.book is None and packet.src not in self.former:
                 self._receive_unnamed(packet)
                 return
@@ -153,7 +167,7 @@ class GroupPart(SequencedProtocol):
         g, header = packet.group, packet.header
         if isinstance(header, ViewEntry) and self._lets_us_in(g, header):
             # It was outside, where nobody tells it who numbers.
-            self._follow(g, packet.src)
+            self._believe_view(packet.src, g, header)
             self._let_in(g, header)
             self._take_unnamed()
         elif len(self.unnamed) < self.options.max_held:  # else it is asked for again
@@ -163,6 +177,12 @@ class GroupPart(SequencedProtocol):
         unnamed, self.unnamed = self.unnamed, []
         for packet in unnamed:
             self.receive(packet)
+
+    def _send_status(self, p: ProcessId, g: GroupId) -> None:
+        """Who is behind may not have heard who numbers now."""
+        if self.move:
+            self.send(p, g, Moved(self.me, self.move))
+        super()._send_status(p, g)
 
     def still_expects(self, p: ProcessId) -> bool:
         if self.book is not None and self.latest is not None and p in self.latest.senders:
@@ -180,10 +200,23 @@ class GroupPart(SequencedProtocol):
 
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
+        self._believe_view(src, g, view)
         if self._lets_us_in(g, view):
             self._let_in(g, view)
         else:
             super().on_VIEW(src, g, view, m)
+
+    def _believe_view(self, src: ProcessId, g: GroupId, view: ViewEntry) -> None:
+        """Who sends a view numbers, unless a later hand-over is known here."""
+        if self.book is None and view.move > self.move:
+            self.move = view.move
+            self._follow(g, src)
+
+    def _keep_if_early(self, packet: Receive) -> None:
+        header = packet.header
+        if packet.group not in self.views and isinstance(header, ViewEntry):
+            self.move = max(self.move, header.move)
+        super()._keep_if_early(packet)
 
     def _lets_us_in(self, g: GroupId, view: ViewEntry) -> bool:
         """Is this process outside, though it knows the group: it numbered it, or was in it before?
@@ -480,7 +513,19 @@ class GroupPart(SequencedProtocol):
         )
         for p in set(now.senders) - set(self.latest.senders):
             self._forget_requests(p)
+        never_in = g in self.member_of and g not in self.service.member_of
+        if never_in and (self.me in entry.joined or self.me not in entry.members):
+            # It let itself in, and has not delivered that view; now it goes, or comes once more.
+            self.member_of.discard(g)
+            self.delivers = False
+            self.arrived.clear()
+            self.top = self.R
         super()._change_to(g, book, now, entry)
+        if self.me in entry.joined:
+            self.service.progressed(g)  # what lies before it need not be waited for any more
+        if never_in and self.me not in entry.members:
+            self.taken = entry.N
+            self.acknowledge(g)
 
     def _forget_requests(self, p: ProcessId) -> None:
         self.deferred.pop(p, None)
