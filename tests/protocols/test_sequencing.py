@@ -187,6 +187,38 @@ def test_a_late_word_to_a_guest_does_not_tell_that_later_frames_are_delivered(
 
 
 @causal
+def test_a_guest_that_becomes_a_member_speaks_after_what_it_said_before(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, {1: ((1, 2), S), 2: ((1, 5), T)}, guests={1: (5,)})
+    b.tell(5, 1, "a")
+    b.bring(5, S)
+    b.change(S, Change(1, joined=(5,)))
+    b.bring(S, 5, ViewEntry)
+    b.tell(5, 2, "b")
+    b.bring(5, T)
+    b.bring(T, 1)
+    assert b.texts(1) == []
+    b.settle()
+    assert b.texts(1) == ["a", "b"]
+
+
+@causal
+def test_a_guest_that_becomes_a_member_asks_on_for_frames_that_wait_at_the_sequencer(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, {1: ((1, 5), S), 2: ((1, 2), S)}, guests={2: (5,)})
+    b.tell(5, 1, "a")
+    b.tell(5, 2, "b")
+    b.bring(5, S, text="b")
+    b.change(S, Change(2, joined=(5,)))
+    b.bring(S, 5, ViewEntry)
+    assert list(b.part(5, 2).requests) == [1]
+    b.settle()
+    assert b.texts(1) == b.texts(5) == ["a", "b"]
+
+
+@causal
 def test_a_joiner_does_not_take_numbers_before_it_for_delivered(
     protocol: type[SequencingService],
 ) -> None:

@@ -7,9 +7,11 @@ import pytest
 from machines import Packet
 from ordercast.core.events import Change
 from ordercast.core.protocol import Options
+from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequencer_headers import Fetch
 from ordercast.protocols.sequencing.headers import (
     AcceptIn,
+    AskHeld,
     DoMulticast,
     Forwarded,
     Moved,
@@ -239,6 +241,58 @@ def test_who_joins_during_a_move_begins_with_its_view() -> None:
     b.tell(1, 1, "b")
     finished(b, "a", "b")
     assert b.texts(4) == ["b"]
+
+
+def test_who_left_and_numbered_the_group_is_let_in_by_a_sequencer_it_does_not_know() -> None:
+    b = one_group(Sequencing, 3, T)
+    b.move(1, 3, T)
+    b.carry()
+    b.change(T, Change(1, left=(3,)))
+    b.settle()
+    b.move(1, T, 2)
+    b.carry()
+    b.change(2, Change(1, joined=(3,)))
+    b.tell(1, 1, "a")
+    finished(b, "a")
+
+
+def test_word_of_an_older_hand_over_is_not_believed_by_who_came_in_after_it() -> None:
+    """4 is let in by S; its view is lost, and comes again from T, before S tells of T."""
+    b = Served(Sequencing, {1: (MEMBERS, S)}, others=(4, T))
+    b.change(S, Change(1, joined=(4,)))
+    b.lose(S, 4, ViewEntry)
+    b.move(1, S, T)
+    b.move(1, T, 2)
+    b.ring(2, "status", 1)
+    b.bring(2, 4, ViewEntry)
+    b.bring(S, 4, Moved)
+    b.tell(4, 1, "a")
+    assert [packet.dst for packet in b.find(4, header=DoMulticast)] == [2]
+    finished(b, "a")
+
+
+def test_a_guest_that_is_let_in_may_be_the_next_sequencer() -> None:
+    b = Served(Sequencing, {1: (MEMBERS, S)}, guests={1: (5,)})
+    b.change(S, Change(1, joined=(5,)))
+    b.tell(1, 1, "a")
+    b.bring(1, S)
+    b.lose(S, 5)
+    b.move(1, S, 5)
+    finished(b, "a")
+    assert b.texts(5) == ["a"]
+
+
+def test_one_that_was_asked_whether_it_has_a_number_may_be_the_next_sequencer() -> None:
+    groups = {1: ((1, 2), 1), 2: ((1, 3), 1)}
+    b = Served(SequencingHybrid, groups, options=Options())
+    b.tell(1, 1, "a")
+    b.tell(1, 2, "b")
+    b.bring(1, 2, AskHeld)
+    b.lose(1, 2, AcceptIn)
+    b.move(1, 1, 2)
+    b.settle()
+    assert (b.texts(1), b.texts(2), b.texts(3)) == (["a", "b"], ["a"], ["b"])
+    assert b.faults == []
 
 
 def test_who_leaves_during_a_move_hears_of_it() -> None:

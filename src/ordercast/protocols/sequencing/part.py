@@ -213,9 +213,11 @@ class GroupPart(SequencedProtocol):
             self._follow(g, src)
 
     def _keep_if_early(self, packet: Receive) -> None:
-        header = packet.header
-        if packet.group not in self.views and isinstance(header, ViewEntry):
-            self.move = max(self.move, header.move)
+        g, header = packet.group, packet.header
+        if g not in self.views and isinstance(header, ViewEntry):
+            former = self.left_in.get(g, (0, 0))
+            if self._admits_us(header) and (packet.era, header.N) > former:
+                self.move = max(self.move, header.move)
         super()._keep_if_early(packet)
 
     def _lets_us_in(self, g: GroupId, view: ViewEntry) -> bool:
@@ -302,6 +304,8 @@ class GroupPart(SequencedProtocol):
         super().put_in_force(view)
         if self.me not in view.senders:
             self.released = 0
+        if g in self.member_of and g not in self.service.member_of:
+            self.service.saw(g, view.start, ())  # what it sent before, as a guest, is below
         self.service.put_in_force_of(view, member=g in self.member_of)
         if self.book is None or self.latest is None:
             self.latest = view
