@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -194,6 +195,34 @@ async def test_to_kill_a_member_that_is_not_there_says_which_are(
     async with ordercast_cluster(2) as cluster:
         with pytest.raises(ValueError, match=f"member={place} is not there; members are 0 to 1"):
             await cluster.kill(place)
+
+
+async def test_a_local_cluster_has_the_names_and_the_sequencers_that_were_asked_for(
+    ordercast_cluster,
+) -> None:
+    with pytest.raises(ValueError, match="2 names for a cluster of 3 members"):
+        ordercast_cluster(3, names=("ann", "ben"))
+    with pytest.raises(ValueError, match="sequencers=0; for none of its own say sequencer=False"):
+        ordercast_cluster(2, sequencers=0)
+    async with ordercast_cluster(2, names=("ann", "ben"), sequencers=3) as cluster:
+        assert [node.name for node in cluster.nodes] == ["ann", "ben"]
+        there = ["sequencer-1", "sequencer-2", "sequencer-3"]
+        assert [node.name for node in cluster.sequencers] == there
+        with pytest.raises(ValueError, match=f"no sequencer 'ann'; there is {', '.join(there)}"):
+            await cluster.kill_sequencer("ann")
+        groups = await cluster.join("g", order="hybrid")
+        await cluster.kill_sequencer("sequencer-2")
+        receipt = await groups[0].multicast(b"x")
+        bodies = [[e.body async for e in until_message(node)] for node in cluster.nodes]
+        assert bodies == [[b"x"], [b"x"]]
+        await receipt.ordered()
+
+
+async def until_message(node: oc.Node) -> AsyncIterator[oc.Message]:
+    async for event in node:
+        if isinstance(event, oc.Message):
+            yield event
+            return
 
 
 async def test_a_second_group_of_a_group_scoped_order_needs_the_word() -> None:

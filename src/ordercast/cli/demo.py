@@ -76,6 +76,10 @@ def _introduce(story: Story) -> None:
     story.tell(f"{len(BROKERS)} brokers and {SEQUENCERS} sequencers start, each its own process")
     boards = "; ".join(f"{item} by {', '.join(names)}" for item, names in ITEMS.items())
     story.tell(f"every item is a group of those who watch it: {boards}")
+    story.tell(
+        "a broker sells one item because of another: CMC, the Computer Manufacturing Company, "
+        "because chips rise"
+    )
     story.tell("order hybrid: each board the same for all, and no sale seen before its reason")
 
 
