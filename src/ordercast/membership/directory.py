@@ -142,6 +142,11 @@ class Directory(PlainState):
         alter = Alter(self.since, wish.gid, wish.joined, wish.guests, wish.left)
         return record.host, alter
 
+    def needs(self, p: ProcessId) -> bool:
+        """Does p number a group, or is it about to?"""
+        hosts = (record.host for record in self.records.values())
+        return p in self.moving.values() or p in hosts
+
     def departed(self, p: ProcessId) -> None:
         """p left the cluster, and so all groups."""
         self.draining.discard(p)

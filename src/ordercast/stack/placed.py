@@ -20,7 +20,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import PeerError
 from ordercast.membership.cluster import Cluster
-from ordercast.membership.cluster_headers import NextGroupView, Want
+from ordercast.membership.cluster_headers import Depart, NextGroupView, Want
 from ordercast.membership.directory import Directory, Order, Wish, eligible
 from ordercast.membership.nodes import GroupEntry, NodeView
 from ordercast.membership.placing_headers import (
@@ -373,4 +373,18 @@ class PlacedStack(Stack, Cluster):
         if others and self.hosted():
             self._pass_on(DrainWish(self.me))
             return False
-        return True
+        return not (others and any(self._hands_over(gid) for gid in self.protocols))
+
+    def _hands_over(self, gid: GroupId) -> bool:
+        """Is its book on the way from here to another?"""
+        protocol = self.protocols[gid]
+        part = protocol.parts.get(gid) if isinstance(protocol, SequencingService) else None
+        return part is not None and part.legacy is not None
+
+    def _on_depart(self, q: ProcessId, depart: Depart) -> None:
+        """One that numbers, or is about to, is drained first. It will say good-bye again."""
+        busy = [d for d in self.directories.values() if d.needs(q)] if self.coordinates else []
+        for directory in busy:
+            self._give(directory.drain(q, self._eligible(directory)))
+        if not busy or len(self.pids) == 1:
+            super()._on_depart(q, depart)

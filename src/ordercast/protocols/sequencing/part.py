@@ -112,7 +112,7 @@ class GroupPart(SequencedProtocol):
 
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         """DO-MULTICAST, unless it must still wait here."""
-        if n > self.released:
+        if n > self.released or self.service.paused:
             return
         context, after = self.stamps.get(n, NOT_ASKED)
         if after:
