@@ -59,7 +59,7 @@ class ClusterRun(msgspec.Struct):
     prepared: set[tuple[int, Nodes]]  # node views that somebody was asked to prepare
     begun: set[Attempt]  # attempts to end a view ...
     finished: set[Attempt]  # ... and those that came to an INSTALL
-    asked: dict[tuple[int, ProcessId], Nodes]  # who was to vote for a view, by number and first
+    voters: dict[tuple[int, Nodes], Nodes]  # who was to vote for a view, by number and nodes
     acknowledged: set[tuple[int, ProcessId]]  # numbers of node views, and who said it has them
 
     @property
@@ -96,7 +96,8 @@ def run(config: ClusterConfig) -> ClusterRun:
     """Run it, and note what coordinators ask nodes to prepare."""
     prepared: set[tuple[int, Nodes]] = set()
     begun: set[Attempt] = set()
-    asked: dict[tuple[int, ProcessId], Nodes] = {}
+    asked: dict[Attempt, Nodes] = {}
+    voters: dict[tuple[int, Nodes], Nodes] = {}
     finished: set[Attempt] = set()
     acknowledged: set[tuple[int, ProcessId]] = set()
     transform = config.network.transform
@@ -104,10 +105,12 @@ def run(config: ClusterConfig) -> ClusterRun:
     def note(packet: Receive) -> Receive:
         header = inner(packet.header)
         if isinstance(header, PrepareView):
-            prepared.add((header.view.number, header.view.pids))
+            view = (header.view.number, header.view.pids)
+            prepared.add(view)
+            voters[view] = asked[header.attempt]
         elif isinstance(header, EndView):
             begun.add(header.attempt)
-            asked[header.attempt.number, header.attempt.coordinator] = header.nodes
+            asked[header.attempt] = header.nodes
         elif isinstance(header, InstallView):
             finished.add(header.attempt)
         elif isinstance(header, NodesAck):
@@ -116,7 +119,7 @@ def run(config: ClusterConfig) -> ClusterRun:
 
     network = msgspec.structs.replace(config.network, transform=note)
     outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
-    return ClusterRun(outcome, prepared, begun, finished, asked, acknowledged)
+    return ClusterRun(outcome, prepared, begun, finished, voters, acknowledged)
 
 
 def cluster_complaints(done: ClusterRun) -> list[Complaint]:
@@ -174,7 +177,7 @@ def two_sides(done: ClusterRun) -> Iterator[str]:
         staying = tuple(p for p in before if p not in left)
         excludes = not set(staying) <= set(nodes)
         # One that delivered what the others cannot get votes, and is not in the view it voted for.
-        voted = done.asked.get((number, nodes[0]), nodes)
+        voted = done.voters.get((number, nodes), nodes)
         if staying and excludes and not enough({*nodes, *voted}, staying):
             yield f"view {number}, {nodes}, is no majority of the one before, {before}"
         have_it = {nodes[0], *(p for n, p in done.acknowledged if n == number)}
