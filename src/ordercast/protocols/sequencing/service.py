@@ -155,7 +155,7 @@ class SequencingService(OrderingProtocol):
 
     def send_released(self) -> None:
         """DO-MULTICAST for what need not wait for the numbers of other groups any more."""
-        while self.unsent and not self.paused:
+        while self.unsent and not (self.paused or self.settling):
             g, n = self.unsent[0]
             part = self.parts[g]
             if n in part.requests:  # else the group was left
