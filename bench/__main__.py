@@ -50,6 +50,14 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "resilience": lambda: asyncio.run(resilience.run()),
     "memory": lambda: asyncio.run(live.memory(messages=10_000_000)),
     "recovery": lambda: asyncio.run(_late("recovery").run()),
+    "sequencers, groups move": lambda: asyncio.run(_late("sequencing_live").transfer()),
+    "sequencers, one is killed": lambda: asyncio.run(
+        _late("sequencing_live").kill(coordinator=False)
+    ),
+    "sequencers, the coordinator is killed": lambda: asyncio.run(
+        _late("sequencing_live").kill(coordinator=True)
+    ),
+    "sequencers, rolling drain": lambda: asyncio.run(_late("sequencing_live").rolling_drain()),
     "fifty members": lambda: asyncio.run(fifty.run()),
     "pipeline, 10 processes": lambda: _late("pipeline").full_size(processes=10),
     "pipeline, 100 processes": lambda: _late("pipeline").full_size(processes=100),

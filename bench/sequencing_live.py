@@ -29,7 +29,7 @@ GROUPS = {
     f"g{number}": [f"p{(number + place) % MEMBERS + 1}" for place in range(3 + number % 2)]
     for number in range(10)
 }
-PER_SECOND = 50.0  # messages of each member
+PER_SECOND = 100.0  # messages of each member
 CALM_SECONDS = 2.0  # before something happens, and after it
 VERIFIED = ("wellformed", "no_duplication", "membership", "views", "vsync", "agreement")
 
