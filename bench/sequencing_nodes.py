@@ -1,0 +1,120 @@
+"""Many nodes in one process, for `bench.sequencing_scale`: what its processes are told to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+from ordercast import Group, Message, Node
+from ordercast.core.ids import GroupId
+from ordercast.machinery.numbering import Context, Numbered
+from ordercast.protocols.sequencing.headers import Ids
+from ordercast.protocols.sequencing.part import GroupPart
+from ordercast.protocols.sequencing.service import SequencingService
+from ordercast.runtime.worker import Worker
+
+AT_A_TIME = 4  # nodes of a process that start at once
+
+
+class Hosted:
+    """A node, its groups, and how much it got."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.groups: dict[str, Group] = {}
+        self.taken: Counter[str] = Counter()  # messages by group
+        self.changed = asyncio.Event()
+        self.reading = asyncio.ensure_future(self._read())
+
+    async def _read(self) -> None:
+        async for batch in self.node.batches():
+            self.taken.update(event.group for event in batch if isinstance(event, Message))
+            self.changed.set()
+
+    async def has(self, count: int) -> None:
+        """Wait until so many messages of each of its groups are there."""
+        while any(self.taken[group] < count for group in self.groups):
+            self.changed.clear()
+            await self.changed.wait()
+
+
+_hosted: dict[int, Hosted] = {}
+_contexts: list[int] = []  # lengths, of all that was numbered here
+_delays: list[float] = []  # until own delivery
+
+
+def _context(
+    self: SequencingService, part: GroupPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
+) -> Context:
+    found = _unwatched(self, part, g, entry, deps, after)
+    if entry.view is None:
+        _contexts.append(len(found))
+    return found
+
+
+_unwatched = SequencingService.context
+
+
+async def start(
+    worker: Worker, *, members: list[int], seeds: list[str], options: dict[str, Any]
+) -> None:
+    """Start these nodes, a few at a time."""
+    SequencingService.context = _context  # type: ignore[method-assign]
+    room = asyncio.Semaphore(AT_A_TIME)
+
+    async def start_one(member: int) -> None:
+        async with room:
+            node = Node(f"m{member}", seeds=seeds, **options)
+            await node.start()
+            _hosted[member] = Hosted(node)
+
+    await asyncio.gather(*map(start_one, members))
+
+
+async def join(
+    worker: Worker, *, wanted: list[tuple[int, str]], how: dict[str, Any]
+) -> list[float]:
+    """One join after the other: seconds of each."""
+    seconds = []
+    for member, group in wanted:
+        hosted = _hosted[member]
+        began = time.monotonic()
+        hosted.groups[group] = await hosted.node.join(group, **how)
+        seconds.append(time.monotonic() - began)
+    return seconds
+
+
+async def leave(worker: Worker, *, member: int, group: str) -> None:
+    """One that joined leaves again."""
+    await _hosted[member].groups.pop(group).leave()
+
+
+async def forget(worker: Worker) -> None:
+    """Count from here on."""
+    _contexts.clear()
+    _delays.clear()
+    for hosted in _hosted.values():
+        hosted.taken.clear()
+
+
+async def send(worker: Worker, *, to: list[tuple[int, str]], per_second: float) -> None:
+    """One message of each of these members to that group, at a steady rate."""
+    start_at = time.monotonic()
+    for number, (member, group) in enumerate(to):
+        await asyncio.sleep(start_at + number / per_second - time.monotonic())
+        began = time.monotonic()
+        receipt = await _hosted[member].groups[group].multicast(bytes(100))
+        await receipt.ordered()
+        _delays.append(time.monotonic() - began)
+
+
+async def settle(worker: Worker, *, count: int) -> None:
+    """Wait until every node has so many messages of each of its groups."""
+    await asyncio.gather(*(hosted.has(count) for hosted in _hosted.values()))
+
+
+async def report(worker: Worker) -> dict[str, list[Any]]:
+    """What was seen since `forget`."""
+    return {"contexts": _contexts, "delays": _delays}
