@@ -64,8 +64,12 @@ class Admission:
         apply = Apply(options.shared(), site.after, site.former, options.sequencer)
         conn.send(encode(apply))
         try:
-            async with asyncio.timeout(timeout):
-                got = await answer
+            # Where this loop was held up, time is up and the answer has come: then it counts.
+            # To be let in takes effect at once, and cannot be asked for a second time.
+            await asyncio.wait((answer,), timeout=timeout)
+            if not answer.done():
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            got = answer.result()
         except BaseException:
             conn.close("given up")
             raise

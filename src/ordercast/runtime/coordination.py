@@ -149,6 +149,8 @@ class Coordination:
             self._forget(pid)
             self._site.directory.remove(pid)
             self._site.peers.part(pid, "it did not come in")
+            if self._site.nodeship.coordinates:
+                self.tell_expected(pid, "it did not come in")
 
     def take_over(self) -> None:
         """Who let them in is gone. One that has not connected here soon died with it: others on
@@ -160,7 +162,6 @@ class Coordination:
         for pid in expected:
             if pid in self._expected and pid not in self._site.peers.bound:
                 self.give_up(pid)
-                self.tell_expected(pid, "it did not come in")
 
     def tell_expected(self, gone: ProcessId, reason: str) -> None:
         """Those who are on their way in need not connect to this one."""

@@ -227,6 +227,7 @@ class Nodeship:
         """On the way in: one node less to ask."""
         if self._site.engine.stack.node_view is None:
             self._site.directory.remove(pid)
+            self._site.peers.part(pid, "it is gone")
             if pid in self._contacts:
                 self._contacts = tuple(p for p in self._contacts if p != pid)
                 self._ask_contacts()

@@ -218,12 +218,19 @@ class Peers:
 
     def part(self, pid: ProcessId, reason: str, last: Control | None = None) -> None:
         """Close a connection from this side; that is no loss."""
+        self._stop_awaiting(pid, reason)
         conn = self._unbind(pid)
         if conn is not None:
             self._parting.add(conn)
             if last is not None:
                 conn.send(encode(last))
             conn.close(reason)
+
+    def _stop_awaiting(self, pid: ProcessId, reason: str) -> None:
+        """Its Welcome will not come."""
+        for awaited, welcome in self._awaited.values():
+            if awaited == pid and not welcome.done():
+                welcome.set_exception(PeerError(reason))
 
     def when_unbound(self, told: Callable[[ProcessId], None]) -> None:
         """Call this whenever there is no connection to a node any more."""

@@ -67,6 +67,7 @@ class ClusteredStack(PlacedStack):
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
         self.directories: dict[str, Directory] = {}
         self.inheriting: dict[GroupId, Heirloom] = {}
+        self.ahead: list[tuple[ProcessId, msgspec.Struct, bytes]] = []
         self.traffic: dict[GroupId, dict[ProcessId, int]] = {}
         self.overtook: list[Receive] = []  # changes of groups under the node view to come
         self.said: list[Multicast] = []  # by the application, while the view ends
@@ -247,6 +248,7 @@ class ClusteredStack(PlacedStack):
         said, self.said = self.said, []
         for multicast in said:
             self._handle(multicast)
+        self.obey_what_was_ahead()
         overtook, self.overtook = self.overtook, []
         for packet in overtook:
             self._receive(packet)
@@ -292,6 +294,8 @@ class ClusteredStack(PlacedStack):
     def release_node(self, pid: ProcessId) -> None:
         for g in tuple(self.protocols):
             view = self.view(g)
+            if self.protocols[g].together is not None:
+                continue  # who numbers it will see to it
             if view is not None and view.leader == self.me:
                 self._handle(Change(g, dead=(pid,)))
 

@@ -67,6 +67,7 @@ class PlacedStack(Stack, Cluster):
     inheriting: dict[GroupId, Heirloom]  # books on their way to this node
     traffic: dict[GroupId, dict[ProcessId, int]]  # at the coordinator, of this window
     floors: dict[GroupId, int]
+    ahead: list[tuple[ProcessId, msgspec.Struct, bytes]]  # orders under a view that is to come
 
     @abstractmethod
     def open_group(self, entry: GroupEntry) -> None:
@@ -229,8 +230,21 @@ class PlacedStack(Stack, Cluster):
         self.detector.heard(q)
         if isinstance(header, MigrateWish | DrainWish):
             self._pass_on(header)
+        elif self._is_ahead(header.since):  # type: ignore[attr-defined]
+            if len(self.ahead) < self.options.max_held:
+                self.ahead.append((q, header, payload))
         elif not self.stopped and header.since == self._since():  # type: ignore[attr-defined]
             self._obey(q, header, payload)
+
+    def _is_ahead(self, since: int) -> bool:
+        """Was it said under a view that has not come here yet?"""
+        return self.node_view is None or since > self._since()
+
+    def obey_what_was_ahead(self) -> None:
+        """A view is in force."""
+        ahead, self.ahead = self.ahead, []
+        for q, header, payload in ahead:
+            self.receive_placing(q, header, payload)
 
     def _obey(self, q: ProcessId, order: msgspec.Struct, payload: bytes) -> None:
         if isinstance(order, Inherit):
@@ -366,6 +380,8 @@ class PlacedStack(Stack, Cluster):
                 self._handle(Change(gid, dead=(p,)))
             for directory in self.directories.values():
                 directory.departed(p)
+        if self.ahead:
+            self.obey_what_was_ahead()
 
     def owes_nothing(self) -> bool:
         """One that still numbers must be drained first; the coordinator is asked until it is so."""
