@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from explored import scenario
-from faulty_machines import sequenced, unsequenced
+from faulty_machines import sequenced, sequencing, unsequenced
 from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId
 from ordercast.exploration import Saying, Scenario, Schedule, explore, one_group, replay
@@ -98,6 +98,22 @@ FOUND: dict[str, tuple[str, Scenario]] = {
     "retry under a fresh id": (
         "no_duplication",
         scenario(sequenced.RetriesUnderAFreshId, "burst", 1, losses=1),
+    ),
+    "T2 as equality": (
+        "agreement",
+        Scenario(
+            protocol=sequencing.WaitsForTheSameSet,
+            groups=((0, 1), (2, 1)),
+            script=(Saying(0, 1), Saying(2, 2)),
+        ),
+    ),
+    "S2 called global": (
+        "total.global",
+        Scenario(
+            protocol=sequencing.PairwiseCalledGlobal,
+            groups=((0, 1), (1, 2), (2, 0)),
+            script=(Saying(0, 1), Saying(1, 2), Saying(2, 3)),
+        ),
     ),
     "basic called reliable": (
         "agreement",
