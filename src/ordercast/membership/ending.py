@@ -5,7 +5,7 @@ Everything here is computed from reports alone, so it is the same at whoever coo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -266,7 +266,7 @@ class GroupEnd:
         self.members: tuple[ProcessId, ...] = ()  # of the last view that all will have had
         self.guests: tuple[ProcessId, ...] = ()
         self.number = 0
-        self.last: tuple[tuple[ProcessId, int], ...] = ()  # frames delivered when it is over
+        self.reached: tuple[tuple[ProcessId, int], ...] = ()  # frames delivered by the union
 
     def domain(self, pages: Pages) -> str:
         """Groups whose numbers belong together: those of a domain."""
@@ -297,7 +297,7 @@ class GroupEnd:
         self.number, self.members, self.guests = newest.number, newest.members, newest.guests
         if reach.view is not None and reach.view[0] > self.number:
             self.number, self.members, self.guests = reach.view
-        self.last = self._last(delivering.values(), reach.last)
+        self.reached = reach.last
 
     def _unite(self, page: type[OrderingProtocol], dead: Collection[ProcessId]) -> None:
         union: Frames = {}
@@ -339,7 +339,8 @@ class GroupEnd:
             number = next_view_number(max(highest, number), succession.leader, stride, leap)
         eras = (max(r.era, r.ready) for r in self.reports.values())
         era = max(eras) + 1
-        return NextGroupView(self.entry, number, members, guests, era, mark, self.last, leader)
+        last = self._last(nodes)
+        return NextGroupView(self.entry, number, members, guests, era, mark, last, leader)
 
     def here(self, nodes: Collection[ProcessId]) -> tuple[ProcessId, ...]:
         """The members that go on."""
@@ -354,11 +355,12 @@ class GroupEnd:
         """As all know it."""
         return next(iter(self.reports.values())).entry
 
-    def _last(
-        self, delivering: Iterable[GroupReport], later: Iterable[tuple[ProcessId, int]]
-    ) -> tuple[tuple[ProcessId, int], ...]:
+    def _last(self, nodes: Collection[ProcessId]) -> tuple[tuple[ProcessId, int], ...]:
+        """The frames that those who go on will have delivered. One that cannot go on may have
+        delivered more: that is lost, and asked for again."""
+        staying = (r for p, r in self.settled.items() if r.delivers and p in nodes)
         last: dict[ProcessId, int] = {}
-        for q, n in (*(pair for report in delivering for pair in report.last), *later):
+        for q, n in (*(pair for report in staying for pair in report.last), *self.reached):
             if q in self.nodes:
                 last[q] = max(n, last.get(q, 0))
         return tuple(sorted(last.items()))
