@@ -232,6 +232,13 @@ class Peers:
             if awaited == pid and not welcome.done():
                 welcome.set_exception(PeerError(reason))
 
+    def _stop_awaiting_on(self, conn: Connection, reason: str) -> None:
+        """The other side hung up, perhaps because it was busy: it may be dialled again."""
+        if not conn.accepted and conn.hello is not None:
+            pid, _ = self._awaited.get(str(conn.hello.identity), (None, None))
+            if pid is not None:
+                self._stop_awaiting(pid, reason)
+
     def when_unbound(self, told: Callable[[ProcessId], None]) -> None:
         """Call this whenever there is no connection to a node any more."""
         self._when_unbound.append(told)
@@ -355,6 +362,7 @@ class Peers:
         parting = conn in self._parting
         self._parting.discard(conn)
         if pid is None:
+            self._stop_awaiting_on(conn, reason)
             self._owner.on_unbound_closed(conn, reason)
             return
         if self.bound.get(pid) is conn:

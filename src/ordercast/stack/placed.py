@@ -340,7 +340,7 @@ class PlacedStack(Stack, Cluster):
         for gid in word.gids:
             service = self.protocols.get(gid)
             part = service.parts.get(gid) if isinstance(service, SequencingService) else None
-            if part is not None and part.successor == q and part.legacy is not None:
+            if part is not None and part.legacy is not None:
                 part.tell_moved(gid)
         directory = self._directory_of(word.gids[0]) if word.gids else None
         if directory is not None:

@@ -284,6 +284,8 @@ class GroupPart(SequencedProtocol):
         if moved.move <= self.move or self.book is not None:
             return
         self.move = moved.move
+        if self.successor is not None:
+            self.successor = moved.to
         self._follow(g, moved.to)
         self._take_unnamed()
         if self.delivers or self.requests:
@@ -625,9 +627,11 @@ class GroupPart(SequencedProtocol):
 
     def tell_moved(self, g: GroupId) -> None:
         """At the former sequencer, when the next one has everything."""
+        self.legacy = None
+        if self.leader != self.me:  # it has gone on to another meanwhile, and all were told of that
+            return
         assert self.successor is not None
         self._follow(g, self.successor)
-        self.legacy = None
         self.move += 1
         era = self.latest_view(g).era
         to = tuple(p for p in dict.fromkeys(self.to_tell) if p not in (self.me, self.successor))
