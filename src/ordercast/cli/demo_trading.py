@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 from typing import Any
 
-from ordercast.errors import NodeEnded
+from ordercast.errors import GroupClosed, NodeEnded
 from ordercast.runtime.items import Message
 from ordercast.runtime.receipt import Receipt
 from ordercast.runtime.worker import Worker
@@ -38,7 +38,7 @@ class Trader:
             async for event in self.worker.node:
                 if isinstance(event, Message):
                     await self._take(event)
-        except NodeEnded:
+        except (NodeEnded, GroupClosed):
             return
 
     async def _take(self, message: Message) -> None:
