@@ -15,7 +15,7 @@ from ordercast.protocols.sequencing.part import GroupPart
 from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.runtime.worker import Worker
 
-AT_A_TIME = 4  # nodes of a process that start at once
+AT_A_TIME = 1  # nodes of a process that start at once
 
 
 class Hosted:
