@@ -115,7 +115,7 @@ async def test_a_group_that_exists_with_another_order_names_both(ordercast_clust
         with pytest.raises(oc.OrderMismatch) as refusal:
             await b.join("g", order="causal")
         assert "'total'" in refusal.value.have and "'causal'" in refusal.value.want
-        with pytest.raises(oc.OrderMismatch, match=r"sequencer_pb.*sequencer_bb"):
+        with pytest.raises(oc.OrderMismatch, match=r"'sequencing'.*sequencer_bb"):
             await b.join("g", order="total", protocol="sequencer_bb")
         await b.join("g", order="total")
         await group.multicast(b"still here")
@@ -227,10 +227,10 @@ async def until_message(node: oc.Node) -> AsyncIterator[oc.Message]:
 
 async def test_a_second_group_of_a_group_scoped_order_needs_the_word() -> None:
     async with oc.Node("alice", bootstrap=True) as node:
-        await node.join("g1", order="total")
+        await node.join("g1", order="total", protocol="sequencer_pb")
         with pytest.raises(oc.ScopeError, match=r"'g1'.*'sequencer_pb'.*scope='group'"):
-            await node.join("g2", order="total")
-        await node.join("g2", order="total", scope="group")
+            await node.join("g2", order="total", protocol="sequencer_pb")
+        await node.join("g2", order="total", protocol="sequencer_pb", scope="group")
         await node.join("g3", order="causal")  # another order: another promise
 
 
@@ -240,10 +240,12 @@ async def test_two_joins_at_a_time_get_past_the_scope_no_more_than_two_in_turn(
     async with ordercast_cluster(1) as cluster:
         (node,) = cluster.nodes
         results = await asyncio.gather(
-            node.join("g1", order="total"), node.join("g2", order="total"), return_exceptions=True
+            node.join("g1", protocol="sequencer_pb"),
+            node.join("g2", protocol="sequencer_pb"),
+            return_exceptions=True,
         )
         assert sorted(type(result).__name__ for result in results) == ["Group", "ScopeError"]
-        await node.join("g3", order="total", scope="group")
+        await node.join("g3", protocol="sequencer_pb", scope="group")
 
 
 async def test_a_group_stream_beside_another_group_of_its_domain_is_refused() -> None:

@@ -282,7 +282,7 @@ async def test_status_of_a_running_node_comes_over_a_connection_of_its_own(
             {
                 "name": "main",
                 "order": "total",
-                "protocol": "sequencer_pb",
+                "protocol": "sequencing",
                 "members": ["p1", "p2"],
                 "guests": [],
             }

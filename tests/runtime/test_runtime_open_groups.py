@@ -368,12 +368,6 @@ async def test_to_stop_what_never_began_names_what_did(ordercast_cluster) -> Non
             await guest.stop_sending_to("nope")
 
 
-async def test_where_no_protocol_of_an_order_is_open_the_refusal_says_so(ordercast_cluster) -> None:
-    async with ordercast_cluster(1, order="global-total") as cluster, outsider(cluster) as guest:
-        with pytest.raises(oc.UsageError, match=r"Join it; for order 'global-total' there is no "):
-            await guest.send_to(GROUP, b"a")
-
-
 # -- traces ---------------------------------------------------------------------------------------
 
 

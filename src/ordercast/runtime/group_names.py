@@ -161,8 +161,6 @@ def _fits(group: GroupEntry, order: str, protocol: str | None, durability: Durab
 def _open_alternative(order: str) -> str:
     declared = (protocol.declaration for protocol in PROTOCOLS.values())
     names = [d.name for d in declared if order in d.orders and not d.closed]
-    if not names:
-        return f"; for order {order!r} there is no protocol that lets others send"
     return (
         f"; or make a group with order {order!r} and a protocol that lets others send: "
         f"{', '.join(names)}"

@@ -63,7 +63,12 @@ class SequencingHybrid(SequencingService):
     """Causal order across groups, total order in each: any sequencer for any group."""
 
     declaration = _declared(
-        "sequencing_hybrid", "hybrid", "000, section 5", "causal.global", "hybrid.kindberg"
+        "sequencing_hybrid",
+        "hybrid",
+        "000, section 5",
+        "fifo.global",
+        "causal.global",
+        "hybrid.kindberg",
     )
     exact, causal, together = False, True, "none"
 
@@ -72,7 +77,12 @@ class SequencingCausal(SequencingService):
     """Pairwise total order and causal order across groups."""
 
     declaration = _declared(
-        "sequencing_causal", "causal-total", "000, section 5", "causal.global", "total.pairwise"
+        "sequencing_causal",
+        "causal-total",
+        "000, section 5",
+        "fifo.global",
+        "causal.global",
+        "total.pairwise",
     )
     exact, causal, together = True, True, "strong"
 
