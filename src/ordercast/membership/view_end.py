@@ -272,6 +272,7 @@ class ViewEnd(Knowledge):
         if prepared is None or install.attempt != self.followed:
             return
         if prepared.attempt == install.attempt and q == install.attempt.coordinator:
+            self.detector.trust(q)  # all others followed it
             self._install()
 
     def _install(self) -> None:

@@ -52,6 +52,7 @@ class SequencingService(OrderingProtocol):
         self.taking_over = False  # books are being put in place: nothing is numbered
         self.settling = False
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
+        self.parted: set[GroupId] = set()  # named by own requests at another sequencer than theirs
         self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
         self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
         self.unsent: deque[tuple[GroupId, int]] = deque()  # ... of them, those not asked for yet
@@ -243,14 +244,38 @@ class SequencingService(OrderingProtocol):
     def settled_own(self, g: GroupId, n: int) -> None:
         """Our frame n was delivered here."""
         self.sent.pop((g, n), None)
+        if g in self.parted:
+            self._tell_number(g, n)
+
+    def _tell_number(self, g: GroupId, n: int) -> None:
+        """Our frame n has its number: requests that named it are at another sequencer, which will
+        not see it numbered, and go out again."""
+        for h, part in self.parts.items():
+            for k in [k for k, (_, after) in part.stamps.items() if (g, n) in after]:
+                if k in part.requests:
+                    part.request(h, k, part.requests[k])
+        self._look_who_parted()
+
+    def _look_who_parted(self) -> None:
+        parts = self.parts
+        self.parted = {
+            h
+            for part in parts.values()
+            for _, after in part.stamps.values()
+            for h, n in after
+            if h in parts and parts[h].leader != part.leader and n in parts[h].requests
+        }
 
     def moved(self, g: GroupId) -> None:
-        """Another numbers this group: requests that named its frames go out again, if need be."""
+        """Another numbers this group: requests that named its frames go out again, if need be, and
+        its own that named frames of others: their numbers may be known here, and not there."""
         self.members_changed()
         for h, part in self.parts.items():
-            for n in part.requests_after((g,)):
+            named = self.parts if h == g else (g,)
+            for n in part.requests_after(named):
                 if n in part.requests and n <= part.released:
                     part.request(h, n, part.requests[n])
+        self._look_who_parted()
         self.send_released()
 
     def count_holders(self, g: GroupId, durability: int) -> None:
