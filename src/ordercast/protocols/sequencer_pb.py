@@ -63,7 +63,7 @@ class SequencerPB(SequencedProtocol):
             "no_duplication", "no_creation", "membership", "validity", "agreement",
             "fifo.group", "causal.group", "total.group", "total.gapless",
         ),
-        crash="a dead member is excluded by a numbered view; a dead sequencer ends the group",
+        crash="a flush; the next coordinator of the cluster numbers from then on",
         sequenced=True,
     )  # fmt: skip
 

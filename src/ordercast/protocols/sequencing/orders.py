@@ -1,6 +1,6 @@
 """The four orders of the sequencing service.
 
-Source      000 (Kindberg), sections 4.1, 4.2 and 5; corrected rules in PROTOCOLS section 5.
+Source      000 (Kindberg), sections 4.1, 4.2 and 5.
 Guarantees  total         two groups' messages come in the same order at all who are in both
             hybrid        causal order across all groups, total order within each
             causal-total  both

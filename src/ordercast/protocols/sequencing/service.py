@@ -7,7 +7,7 @@ and, as a sequencer, which groups share members.
 A sender is never blocked. Its frames leave at once if the groups before are numbered by the same
 sequencer: that one waits for their numbers (`after`). If another numbers them, the frame waits here
 until their numbers are known. The source puts SEQ(id) in place of a number that is not known yet,
-and lets members wait: that deadlocks (PROTOCOLS E-K11), also when read leniently.
+and lets members wait: that deadlocks, also when read leniently.
 """
 
 from __future__ import annotations
