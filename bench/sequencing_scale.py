@@ -31,7 +31,7 @@ GROUPS = 1000
 SHARES = (0, 1, 5, 20, 100)  # percent of the members that are drawn from outside the cell
 ORDER = {"order": "total", "protocol": "sequencing"}
 PATIENT = {
-    "heartbeat_ms": 5000, "suspect_ms": 30_000, "join_timeout": 120.0, "close_timeout": 1.0,
+    "heartbeat_ms": 20_000, "suspect_ms": 120_000, "join_timeout": 120.0, "close_timeout": 1.0,
 }  # fmt: skip
 JOINS = 100  # timed one by one
 MESSAGES = 4  # to each group ...
