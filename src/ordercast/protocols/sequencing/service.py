@@ -27,6 +27,7 @@ from ordercast.machinery.transfer import BookEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
 from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved
 from ordercast.protocols.sequencing.part import GroupPart
+from ordercast.protocols.sequencing.sequencer import SequencerPart
 
 HandedOver = tuple[BookState, Iterable[tuple[BookEntry, bytes]]]
 """The book of a group, and its unstable entries with their bodies."""
@@ -372,7 +373,7 @@ class SequencingService(OrderingProtocol):
         self.meets = None
 
     def context(
-        self, part: GroupPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
+        self, part: SequencerPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
     ) -> Context:
         """What the next entry of g comes after."""
         numbers: dict[GroupId, int] = {}
