@@ -231,6 +231,22 @@ def test_a_look_that_takes_long_is_not_soon_repeated() -> None:
     assert due == pytest.approx(clock.now + LOOK_SHARE * 0.5)
 
 
+def test_a_look_that_takes_long_and_finds_nothing_is_not_soon_repeated_either() -> None:
+    clock = Clock()
+
+    def slow() -> list[WaitingFrame]:
+        clock.now += 0.5
+        return []
+
+    ages = Ages(clock, slow)
+    ages.wake()
+    clock.move_to(100.0 + LOOK_SECONDS)
+    assert clock.due == []
+    ages.wake()  # the next packet
+    [(due, _)] = clock.due
+    assert due == pytest.approx(clock.now + LOOK_SHARE * 0.5)
+
+
 def test_a_frame_that_came_again_after_its_release_is_as_young_as_it_is() -> None:
     clock, held = Clock(), [FRAME]
     ages = Ages(clock, lambda: held)

@@ -66,13 +66,14 @@ class Ages:
         self._since: dict[Key, tuple[float, float]] = {}  # (did not wait yet, was seen to wait)
         self._looked = loop.time()  # all that waited then is in the table
         self._timer: TimerHandle | None = None
+        self._pause = LOOK_SECONDS  # until the next look: where many groups are, it takes time
 
     def wake(self) -> None:
         """Something happens to the machine: look soon, if nobody is about to."""
         if self._timer is None:
             if not self._since:
                 self._looked = self._loop.time()
-            self._timer = self._loop.call_later(LOOK_SECONDS, self._look_again)
+            self._timer = self._loop.call_later(self._pause, self._look_again)
 
     def look(self) -> None:
         """See what waits now."""
@@ -108,10 +109,9 @@ class Ages:
         self._timer = None
         began = self._loop.time()
         self.look()
+        self._pause = max(LOOK_SECONDS, LOOK_SHARE * (self._loop.time() - began))
         if self._since:
-            took = self._loop.time() - began
-            delay = max(LOOK_SECONDS, LOOK_SHARE * took)
-            self._timer = self._loop.call_later(delay, self._look_again)
+            self._timer = self._loop.call_later(self._pause, self._look_again)
 
 
 class SiteNames:

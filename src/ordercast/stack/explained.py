@@ -62,11 +62,15 @@ class Explained(PlainState):
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
         """Packets that overtook a view, and what is said here while one changes."""
+        early: dict[GroupId, list[Receive]] = {}
+        for machine in {id(made): made for made in self.protocols.values()}.values():
+            for packet in machine.early:
+                early.setdefault(packet.group, []).append(packet)
         for g, protocol in self.protocols.items():
             view = protocol.views.get(g)
             following = (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
-            for packet in protocol.early:
-                if packet.group == g and packet.payload:
+            for packet in early.get(g, ()):
+                if packet.payload:
                     yield Waiting(g, _origin(packet), 0, following, packet.payload)
             membership = self.memberships.get(g)
             for said in () if membership is None else membership.queued:
