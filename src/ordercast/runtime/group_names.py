@@ -71,9 +71,9 @@ class GroupNames:
         return entry
 
     def _find(self, name: str) -> GroupEntry | None:
-        entries = self._entries()
-        told = entries.get(self._told.get(name, -1))
-        return told or next((e for e in entries.values() if e.name == name), None)
+        told = self._told.get(name, -1)
+        entry = self._site.engine.stack.known_entry(told) or self._made.get(told)
+        return entry or next((e for e in self._entries().values() if e.name == name), None)
 
     def _entries(self) -> dict[GroupId, GroupEntry]:
         known = self._site.engine.stack.known_groups()

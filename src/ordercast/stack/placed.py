@@ -114,6 +114,11 @@ class PlacedStack(Stack, Cluster):
                 known[gid] = KnownGroup(record.entry, members, guests, record.host)
         return known
 
+    def known_entry(self, gid: GroupId) -> GroupEntry | None:
+        """That of `known_groups`, without looking at all of them."""
+        directory = self._directory_of(gid)
+        return self.entries.get(gid) if directory is None else directory.records[gid].entry
+
     def _known_here(self, entry: GroupEntry) -> KnownGroup:
         view = self.view(entry.gid)
         if view is None:
