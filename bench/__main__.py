@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ordercast
-from bench import fifty, holdback, live, resilience, simulator, waiting
+from bench import fifty, holdback, live, resilience, sequencing_scale, simulator, waiting
 
 console = Console()
 
@@ -58,6 +58,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
         _late("sequencing_live").kill(coordinator=True)
     ),
     "sequencers, rolling drain": lambda: asyncio.run(_late("sequencing_live").rolling_drain()),
+    "sequencers, 1000 groups": lambda: asyncio.run(sequencing_scale.run(percent=5)),
     "fifty members": lambda: asyncio.run(fifty.run()),
     "pipeline, 10 processes": lambda: _late("pipeline").full_size(processes=10),
     "pipeline, 100 processes": lambda: _late("pipeline").full_size(processes=100),
