@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -33,6 +33,7 @@ PER_SECOND = 100.0  # messages of each member
 CALM_SECONDS = 2.0  # before something happens, and after it
 VERIFIED = ("wellformed", "no_duplication", "membership", "views", "vsync", "agreement")
 
+Span = tuple[float, float]  # from one moment to another
 Act = Callable[["Run"], Awaitable[dict[str, Any]]]
 
 
@@ -75,9 +76,13 @@ class Run:
             **({"first_errors": errors[:3]} if errors else {}),
         }
 
-    def delays_between(self, start: float, end: float, label: str) -> dict[str, float]:
-        """Delays of the messages that were due in that time, in milliseconds."""
-        found = sorted(1e3 * delay for due, delay in self.delays if start <= due < end)
+    def delays_in(self, label: str, *spans: Span) -> dict[str, float]:
+        """Delays of the messages that were due in one of these spans, in milliseconds."""
+        found = sorted(
+            1e3 * delay
+            for due, delay in self.delays
+            if any(start <= due < end for start, end in spans)
+        )
         cuts = quantiles(found, n=100)
         return {
             f"{label}_p50_ms": cuts[49],
@@ -127,12 +132,14 @@ def _verdict(trace: Path) -> dict[str, Any]:
 # -- a component moves ----------------------------------------------------------------------------
 
 
-async def transfer(*, order: str = "total", moves: int = 5) -> dict[str, Any]:
-    """All ten groups go to the other sequencer and back, several times."""
+async def transfer(*, order: str = "total", moves: int = 10) -> dict[str, Any]:
+    """All ten groups go to the other sequencer and back, several times.
+
+    The second that begins with each move is compared with the one before it.
+    """
 
     async def act(run: Run) -> dict[str, Any]:
-        began = time.monotonic()
-        spans: list[tuple[float, float]] = []
+        spans: list[Span] = []
         moved: list[int] = []
         for _ in range(moves):
             start = time.monotonic()
@@ -140,12 +147,12 @@ async def transfer(*, order: str = "total", moves: int = 5) -> dict[str, Any]:
             spans.append((start, time.monotonic()))
             await asyncio.sleep(CALM_SECONDS)
         figures = await run.checked()
-        first = spans[0][0]
-        figures |= run.delays_between(began - CALM_SECONDS, first, "before")
+        figures |= run.delays_in("before", *((start - 1.0, start) for start, _ in spans))
+        figures |= run.delays_in("in_its_second", *((start, start + 1.0) for start, _ in spans))
         figures["moves"] = moves
         figures["groups_moved_at_a_time"] = min(moved)
         figures["move_ms_max"] = 1e3 * max(end - start for start, end in spans)
-        return figures | _in_the_seconds_of(run, [start for start, _ in spans], "in_its_second")
+        return figures
 
     return await measured(act, order=order, sequencers=2, balance=False)
 
@@ -157,12 +164,6 @@ async def _move(run: Run) -> int:
     after = next(name for name in run.sequencers if name != before)
     await run.administrator.migrate(rows[0].name, after)
     return len(await run.numbered_by(after))
-
-
-def _in_the_seconds_of(run: Run, moments: Sequence[float], label: str) -> dict[str, float]:
-    """Of the delays in the second that begins at each moment: medians, and the worst."""
-    each = [run.delays_between(moment, moment + 1.0, label) for moment in moments]
-    return {key: max(one[key] for one in each) for key in each[0]}
 
 
 # -- a sequencer is killed ------------------------------------------------------------------------
@@ -182,8 +183,8 @@ async def kill(*, order: str = "total", coordinator: bool) -> dict[str, Any]:
         await asyncio.sleep(CALM_SECONDS)
         figures = await run.checked()
         firsts = await run.all("first_after", moment=moment)
-        figures |= run.delays_between(moment - CALM_SECONDS, moment, "before")
-        figures |= run.delays_between(moment, moment + 1.0, "in_its_second")
+        figures |= run.delays_in("before", (moment - 1.0, moment))
+        figures |= run.delays_in("in_its_second", (moment, moment + 1.0))
         return figures | {
             "killed": "coordinator" if coordinator else "sequencer",
             "groups_it_had": len(groups),
@@ -213,8 +214,8 @@ async def rolling_drain(*, order: str = "total") -> dict[str, Any]:
             await asyncio.sleep(CALM_SECONDS)
         ended = time.monotonic()
         figures = await run.checked()
-        figures |= run.delays_between(began - CALM_SECONDS, began, "before")
-        figures |= run.delays_between(began, ended, "meanwhile")
+        figures |= run.delays_in("before", (began - CALM_SECONDS, began))
+        figures |= run.delays_in("meanwhile", (began, ended))
         return figures | {
             "drain_ms_max": 1e3 * max(seconds),
             "groups_left_behind": left_behind,
