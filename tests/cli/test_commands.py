@@ -185,7 +185,7 @@ async def test_two_terminals_chat():
 
 def test_the_help_of_chat_lists_every_order_there_is():
     shown = " ".join(invoke("chat", "--help").stdout.replace("│", " ").split())
-    assert "none, fifo, causal, total, causal-total, global-total" in shown
+    assert "none, fifo, causal, total, hybrid, causal-total, global-total" in shown
 
 
 def test_chat_with_nobody_there_lists_the_address_and_the_reason():

@@ -13,6 +13,7 @@ from ordercast.core.declaration import LETTERS, NETWORKS, Declaration
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
 SOURCES = {
+    "000": "Kindberg: A Sequencing Service for Group Communication",
     "001": "slides after Coulouris, Dollimore, Kindberg: Distributed Systems",
     "003": "the TOTAL protocol layer of JavaGroups",
     "004": "Macêdo: Causal Order Protocols for Group Communication",
@@ -23,20 +24,19 @@ SIGNS = "\n".join(
         "scope: group, the order holds in each group; domain, across all groups of it",
         "net: the weakest network it works on by itself; the library sees to that",
         *(f"  {name:3}  {meaning}" for name, meaning in NETWORKS.items()),
-        "header: integers per frame; packets: per frame",
+        "head: integers in the header of a frame; packets: per frame",
         *(f"  {letter}  {meaning}" for letter, meaning in LETTERS.items()),
         "  NULLs  and an empty frame of each member that has nothing to say",
         "exact: a message waits only for what it depends on",
         "all speak: a silent member holds the others up",
         "open: a node that is no member may send to the group",
-        "source: what it comes from; docs/SOURCES.md",
+        "from: its source; docs/SOURCES.md",
         *(f"  {number}  {title}" for number, title in SOURCES.items()),
         "--markdown prints all that they declare, as in docs/GUARANTEES.md",
     )
 )
 COLUMNS = (
-    "protocol", "order", "scope", "net", "header", "packets", "exact", "all speak", "open",
-    "source",
+    "protocol", "order", "scope", "net", "head", "packets", "exact", "all speak", "open", "from",
 )  # fmt: skip
 NEVER_CUT = ("protocol", "order", "scope", "net")
 
