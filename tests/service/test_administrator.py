@@ -150,10 +150,12 @@ async def test_a_wish_that_takes_long_is_begun_once_and_waited_for(
 
 async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
     sequencer = {"g": 0}
-    begun: list[ProcessId] = []
+    begun: set[tuple[ProcessId, ProcessId]] = set()  # (who coordinates, to whom)
     monkeypatch.setattr(Placement, "sequencer_of", lambda self, entry: sequencer[entry.name])
     monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
-    monkeypatch.setattr(Placement, "_begin_migration", lambda self, gid, to: begun.append(to))
+    monkeypatch.setattr(
+        Placement, "_say", lambda self, wish: begun.add((self._site.me.pid, wish.to))
+    )
     async with (
         oc.Node("s1", bootstrap=True) as first,
         oc.Node("s2", seeds=[first.address]) as second,
@@ -168,7 +170,7 @@ async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.Mon
         await first.aclose()
         while len(begun) < 2:
             await asyncio.sleep(0.01)
-        assert begun == [2, 2] and not moving.done()
+        assert begun == {(0, 2), (1, 2)} and not moving.done()
         sequencer["g"] = 2
         await moving
 
@@ -178,7 +180,7 @@ async def test_a_migration_to_a_node_that_leaves_is_not_done(
 ) -> None:
     begun = asyncio.Event()
     monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
-    monkeypatch.setattr(Placement, "_begin_migration", lambda self, gid, to: begun.set())
+    monkeypatch.setattr(Placement, "_say", lambda self, wish: begun.set())
     async with oc.Node("s1", bootstrap=True) as first:
         await first.join("g", order="total", protocol="sequencer_pb")
         second = oc.Node("s2", seeds=[first.address])

@@ -151,9 +151,12 @@ class Placement:
         while self._site.nodeship.coordinates and self._site.error is None:
             if is_so():
                 return True
-            self._site.engine.step([wish])
+            self._say(wish)
             await asyncio.sleep(LOOK_SECONDS)
         return False
+
+    def _say(self, wish: Migrate | Drain) -> None:
+        self._site.engine.step([wish])
 
     def _check_movable(self, entry: GroupEntry) -> None:
         if not _is_movable(entry):
