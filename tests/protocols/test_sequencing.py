@@ -315,6 +315,21 @@ def test_sequencing_D3_a_frame_waits_at_the_sender_if_another_numbers_the_one_be
     assert b.find(1, T, DoMulticast(1, ((1, 1),)), "b")
 
 
+@pytest.mark.parametrize("protocol", [Sequencing, SequencingHybrid])
+def test_a_blocking_sender_waits_for_the_number_of_each_frame_in_any_group(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, TOGETHER, options=Options(resilience=0, blocking=True))
+    b.tell(1, 1, "a", "b")
+    b.tell(1, 2, "c")
+    assert b.find(text="a") and not b.find(text="b") and not b.find(text="c")
+    b.bring(1, S)
+    b.bring(S, 1)
+    assert b.find(text="b") and not b.find(text="c")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["a", "b", "c"]
+
+
 def test_sequencing_D3_what_crosses_is_delivered() -> None:
     """Directed case C4: with SEQ(id) in contexts, members wait for each other for ever."""
     b = Served(SequencingHybrid, {1: ((1, 2), S), 2: ((1, 2), T)})

@@ -57,6 +57,7 @@ class Options(msgspec.Struct, frozen=True):
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
+    blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance",
+    "sequencer", "balance", "blocking",
 )  # fmt: skip
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
@@ -71,6 +71,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     suspect_ms: int = 2000  # a node that was silent for this long is suspected
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
+    blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
     sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
@@ -97,7 +98,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
         check_durability(self.resilience, self.uniform)
-        for name in ("balance", "rejoin", "sequencer"):
+        for name in ("balance", "blocking", "rejoin", "sequencer"):
             _check_switch(name, getattr(self, name))
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
@@ -139,6 +140,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             max_held=self.max_held,
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
+            blocking=self.blocking,
             driver_consumes=True,
         )
 

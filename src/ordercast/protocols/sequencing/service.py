@@ -178,6 +178,8 @@ class SequencingService(OrderingProtocol):
 
     def unsettled_before(self, g: GroupId) -> list[GroupId]:
         """Where a frame of ours must be settled before the next one to g may leave."""
+        if self.options.blocking:  # as the source has it at first
+            return [h for h, part in self.parts.items() if part.released and self._unsettled(h)]
         if not self.causal:
             return []
         leader = self.parts[g].leader
