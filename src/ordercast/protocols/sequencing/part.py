@@ -129,7 +129,7 @@ class GroupPart(SequencerPart):
         self.former.update(state.former)
         history = {entry.N: entry.numbered(body) for entry, body in entries}
         self.book = reopened(state, history, self.options.max_held)
-        self.successor = None
+        self.successor, self.legacy = None, None  # it may be back before word of that came
         self.guests = GuestBook((), {})
         self.guests.stable = dict(state.guests_stable)
         self.guests.untold = dict(state.untold)
