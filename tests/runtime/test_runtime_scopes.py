@@ -57,7 +57,7 @@ async def test_total_across_groups_is_by_a_protocol_that_keeps_it_there(ordercas
         for node in cluster.nodes:
             for name in ("g1", "g2"):
                 group = await node.join(name, order="total", scope="domain")
-                assert (group.order, group.protocol) == ("total", "block_total")
+                assert (group.order, group.protocol) == ("total", "sequencing")
 
 
 async def test_a_group_scoped_protocol_asked_for_more_names_those_that_give_it() -> None:
