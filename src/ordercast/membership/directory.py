@@ -65,7 +65,6 @@ class Directory(PlainState):
         self.placement = Placement(together=together)
         self.wishes: deque[Wish] = deque()
         self.moving: dict[GroupId, ProcessId] = {}  # hand-overs under way
-        self.draining: set[ProcessId] = set()
 
     def know(
         self,
@@ -149,7 +148,6 @@ class Directory(PlainState):
 
     def departed(self, p: ProcessId) -> None:
         """p left the cluster, and so all groups."""
-        self.draining.discard(p)
         for g, record in self.records.items():
             record.guests.discard(p)
             if p in record.members:
@@ -195,7 +193,6 @@ class Directory(PlainState):
 
     def drain(self, p: ProcessId, able: Sequence[ProcessId]) -> list[Order]:
         """p is to number nothing any more. Asked again until it is so."""
-        self.draining.add(p)
         if self.moving:
             return []
         orders: list[Order] = []

@@ -67,6 +67,7 @@ class ClusteredStack(PlacedStack):
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
         self.directories: dict[str, Directory] = {}
         self.inheriting: dict[GroupId, Heirloom] = {}
+        self.draining: set[ProcessId] = set()
         self.ahead: list[tuple[ProcessId, msgspec.Struct, bytes]] = []
         self.traffic: dict[GroupId, dict[ProcessId, int]] = {}
         self.overtook: list[Receive] = []  # changes of groups under the node view to come

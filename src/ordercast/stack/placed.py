@@ -20,7 +20,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import PeerError
 from ordercast.membership.cluster import Cluster
-from ordercast.membership.cluster_headers import Depart, NextGroupView, Want
+from ordercast.membership.cluster_headers import Depart, NextGroupView, Nodes, Want
 from ordercast.membership.directory import Directory, Order, Wish, eligible
 from ordercast.membership.nodes import GroupEntry, NodeView
 from ordercast.membership.placing_headers import (
@@ -67,6 +67,7 @@ class PlacedStack(Stack, Cluster):
     inheriting: dict[GroupId, Heirloom]  # books on their way to this node
     traffic: dict[GroupId, dict[ProcessId, int]]  # at the coordinator, of this window
     floors: dict[GroupId, int]
+    draining: set[ProcessId]  # at the coordinator: they get no groups
     ahead: list[tuple[ProcessId, msgspec.Struct, bytes]]  # orders under a view that is to come
 
     @abstractmethod
@@ -79,9 +80,9 @@ class PlacedStack(Stack, Cluster):
         """Orders hold until the next flush."""
         return 0 if self.installed is None else self.installed.number
 
-    def _eligible(self, directory: Directory) -> list[ProcessId]:
+    def _eligible(self) -> list[ProcessId]:
         nodes = () if self.node_view is None else self.node_view.nodes
-        return eligible(nodes, directory.draining)
+        return eligible(nodes, self.draining)
 
     def _service(self, gid: GroupId) -> SequencingService | None:
         """The machine that numbers this group here."""
@@ -158,10 +159,9 @@ class PlacedStack(Stack, Cluster):
                 return
             directory = self.directory(self.page(want.group.protocol))
             number = max(self.floors.get(gid, 0), self.first_number)
-            able = self._eligible(directory)
-            self._give(directory.found(want.group, joined, able, number))
+            self._give(directory.found(want.group, joined, self._eligible(), number))
         wish = Wish(gid, joined, guests, left)
-        self._give(directory.wish(wish, self._eligible(directory)))
+        self._give(directory.wish(wish, self._eligible()))
 
     def know_groups(self, views: Iterable[NextGroupView]) -> None:
         """After a flush: the first node knows all groups."""
@@ -210,9 +210,9 @@ class PlacedStack(Stack, Cluster):
             if directory is not None and wish.to in self.pids:
                 self._give(directory.migrate(wish.gid, wish.to))
             return
+        self.draining.add(wish.pid)
         for directory in self.directories.values():
-            directory.draining.add(wish.pid)
-            self._give(directory.drain(wish.pid, self._eligible(directory)))
+            self._give(directory.drain(wish.pid, self._eligible()))
 
     def _weigh_groups(self) -> None:
         """Once per window."""
@@ -223,7 +223,7 @@ class PlacedStack(Stack, Cluster):
                 by_sender = traffic.get(gid, {})
                 directory.placement.measured(gid, sum(by_sender.values()) / seconds, by_sender)
             if self.cluster_options.balance:
-                self._give(directory.balance(self._eligible(directory)))
+                self._give(directory.balance(self._eligible()))
 
     # -- packets ----------------------------------------------------------------------------------
 
@@ -299,12 +299,10 @@ class PlacedStack(Stack, Cluster):
             self._handle(View(gid, order.number, (), self.me, era))
 
     def _hand_over(self, order: HandOver) -> None:
-        services = [self._service(gid) for gid in order.gids]
-        if None in services:
+        service = self._service(order.gids[0]) if order.gids else None
+        if service is None or not all(map(service.numbers, order.gids)):
             return
-        service = services[0] if services else None
-        books = {} if service is None else service.hand_over(order.gids, order.to)
-        for gid, (state, entries) in books.items():
+        for gid, (state, entries) in service.hand_over(order.gids, order.to).items():
             self._tell((order.to,), Inherit(order.since, self.entries[gid], state, order.gids))
             for book_entry, body in entries:
                 self._tell((order.to,), InheritEntry(order.since, gid, book_entry), body)
@@ -349,7 +347,7 @@ class PlacedStack(Stack, Cluster):
                 part.tell_moved(gid)
         directory = self._directory_of(word.gids[0]) if word.gids else None
         if directory is not None:
-            self._give(directory.moved(word.gids, q, self._eligible(directory)))
+            self._give(directory.moved(word.gids, q, self._eligible()))
 
     def tick(self) -> None:
         super().tick()
@@ -378,15 +376,18 @@ class PlacedStack(Stack, Cluster):
         before = self.pids
         super()._put_in_force(view)
         gone = tuple(p for p in before if p not in view.pids)
-        if gone and self.installed is not None and self.installed.number == view.number:
+        self.draining.intersection_update(view.pids)
+        if self.installed is not None and self.installed.number == view.number:
             return  # a flush: all groups begin again
         for p in gone:
             for gid in self.hosted():
                 self._handle(Change(gid, dead=(p,)))
             for directory in self.directories.values():
                 directory.departed(p)
-        if self.ahead:
-            self.obey_what_was_ahead()
+
+    def _adopt(self, nodes: Nodes) -> None:
+        super()._adopt(nodes)
+        self.obey_what_was_ahead()
 
     def owes_nothing(self) -> bool:
         """One that still numbers must be drained first; the coordinator is asked until it is so."""
@@ -406,6 +407,6 @@ class PlacedStack(Stack, Cluster):
         """One that numbers, or is about to, is drained first. It will say good-bye again."""
         busy = [d for d in self.directories.values() if d.needs(q)] if self.coordinates else []
         for directory in busy:
-            self._give(directory.drain(q, self._eligible(directory)))
+            self._give(directory.drain(q, self._eligible()))
         if not busy or len(self.pids) == 1:
             super()._on_depart(q, depart)

@@ -115,12 +115,6 @@ class GroupPart(SequencerPart):
         if self.delivers:
             self.acknowledge(g)
 
-    def succeed(
-        self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
-    ) -> None:
-        """This process numbers from now on."""
-        self.service.succeed({g: (state, entries)})
-
     def take_book(
         self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
     ) -> None:

@@ -1,10 +1,12 @@
 """One group of the sequencing service at one process: the part of its sequencer.
 
-DO-MULTICAST(n, C, after) from p    wait until p's frames in `after` have numbers;
-                                    N := N + 1;  ACCEPT(N, context) to the members
-context                             exact:  the last numbers of groups that share a member with
-                                            this one, and are numbered here   (total orders)
-                                    deps:   what p had seen, and its frames before (causal ones)
+    DO-MULTICAST(n, C, after) from p    wait until p's frames in `after` have numbers;
+                                        N := N + 1;  ACCEPT(N, context) to the members
+
+What stands in a context:
+
+    exact    the last numbers of groups that share a member with this one, and are numbered here
+    deps     what p had seen, and its frames before
 """
 
 from __future__ import annotations
@@ -196,7 +198,8 @@ class SequencerPart(MemberPart):
         number = 0 if self.book is None else self.book.N
         super().on_change(change)
         assert self.book is not None
-        self.changes += 1
+        if change.joined or change.guests or change.left:  # ordered; the dead are seen here
+            self.changes += 1
         for p in change.dead:
             self._forget_requests(p)
         if number < self.book.N and set(before.members) - set(self.latest_view(g).members):
