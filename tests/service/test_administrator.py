@@ -175,6 +175,20 @@ async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.Mon
         await moving
 
 
+async def test_a_move_is_counted_where_the_group_was_and_where_it_is() -> None:
+    async with (
+        oc.Node("s1", bootstrap=True, balance=False) as first,
+        oc.Node("s2", seeds=[first.address], balance=False) as second,
+    ):
+        group = await first.join("g", order="total")
+        await (await group.multicast(b"before")).ordered()
+        await Administrator([second.address]).migrate("g", "s2")
+        await (await group.multicast(b"after")).ordered()
+        gave, got = (node.stats()["sequencing"] for node in (first, second))
+        assert (gave["numbered"], gave["transfers_out"], gave["transfers_in"]) == (1, 1, 0)
+        assert (got["numbered"], got["transfers_out"], got["transfers_in"]) == (1, 0, 1)
+
+
 async def test_a_migration_to_a_node_that_leaves_is_not_done(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,6 +17,7 @@ from ordercast.errors import UsageError
 from ordercast.membership.nodes import GroupEntry
 from ordercast.membership.standing import Drain, Migrate
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.runtime.holdings import holdings_of
 from ordercast.stack.placed import KnownGroup
 
@@ -108,11 +109,16 @@ class Placement:
         """What this node keeps for the groups whose messages it numbers."""
         stack = self._site.engine.stack
         kept = [holdings_of(stack, entry.gid) for entry in self.groups_of(stack.me)]
+        done = [m.tally for m in stack.domains.values() if isinstance(m, SequencingService)]
         return {
             "groups": len(kept),
             "history": sum(one["history"] for one in kept),
             "frames_held": max((one["frames_held"] for one in kept), default=0),
             "max_held": self._site.options.max_held,
+            "numbered": sum(tally.numbered for tally in done),
+            "forwarded": sum(tally.forwarded for tally in done),
+            "transfers_in": sum(tally.transfers_in for tally in done),
+            "transfers_out": sum(tally.transfers_out for tally in done),
         }
 
     # -- wishes -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ def with_fields(**fields: object) -> dict[str, Any]:
     return {"fields": fields}
 
 
-class StructuredFormatter(logging.Formatter):
+class StructuredFormatter(logging.Formatter, ABC):
     """Makes a record one mapping; how that is written is the matter of subclasses."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -41,9 +42,9 @@ class StructuredFormatter(logging.Formatter):
             entry["error"] = self.formatException(record.exc_info)
         return self.written(entry)
 
+    @abstractmethod
     def written(self, entry: dict[str, object]) -> str:
         """As one line."""
-        raise NotImplementedError
 
 
 class JsonFormatter(StructuredFormatter):

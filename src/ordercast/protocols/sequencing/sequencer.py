@@ -46,6 +46,7 @@ class SequencerPart(MemberPart):
         elif self.successor is not None:
             forwarded = Forwarded(p, request.n, request.context, request.after)
             self.send(self.successor, g, forwarded, m)
+            self.service.tally.forwarded += 1
         elif len(self.unready) < self.options.max_held:  # the book is on its way
             self.unready.append((p, request, m))
 
@@ -112,8 +113,10 @@ class SequencerPart(MemberPart):
         if entry.view is not None:
             view = msgspec.structs.replace(entry.view, context=context)
             entry = Numbered(VIEW_ENTRY, entry.n, b"", view)
-        elif context:
-            entry = Numbered(entry.origin, entry.n, entry.payload, None, context)
+        else:
+            self.service.tally.numbered += 1
+            if context:
+                entry = Numbered(entry.origin, entry.n, entry.payload, None, context)
         self.entered[entry.origin] = entry.n
         super()._enter(g, entry)
         if entry.origin in self.guests.stable:

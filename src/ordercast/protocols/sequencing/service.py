@@ -33,6 +33,15 @@ HandedOver = tuple[BookState, Iterable[tuple[BookEntry, bytes]]]
 """The book of a group, and its unstable entries with their bodies."""
 
 
+class Tally:
+    """What was done here as a sequencer, for people: it decides nothing, and is no state."""
+
+    __slots__ = ("forwarded", "numbered", "transfers_in", "transfers_out")
+
+    def __init__(self) -> None:
+        self.numbered = self.forwarded = self.transfers_in = self.transfers_out = 0
+
+
 class SequencingService(OrderingProtocol):
     """All groups of one order at one process: as a member, as a guest, as their sequencer."""
 
@@ -45,6 +54,7 @@ class SequencingService(OrderingProtocol):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         self.parts: dict[GroupId, GroupPart] = {}
         self.effects = Output()
+        self.tally = Tally()
         super().__init__(me, options)
         self.blocked: dict[GroupId, set[GroupId]] = {}  # groups whose next entry waits for that one
         self.to_try: deque[GroupId] = deque()  # groups whose next entry may wait no more
@@ -420,11 +430,14 @@ class SequencingService(OrderingProtocol):
     def hand_over(self, groups: Iterable[GroupId], to: ProcessId) -> dict[GroupId, HandedOver]:
         """Give the books of groups that must be together away: from now on none of them is numbered
         here. One that went on would not name the last numbers of the others."""
-        return {g: self.parts[g].hand_over(g, to) for g in groups}
+        books: dict[GroupId, HandedOver] = {g: self.parts[g].hand_over(g, to) for g in groups}
+        self.tally.transfers_out += len(books)
+        return books
 
     def succeed(self, books: Mapping[GroupId, HandedOver]) -> None:
         """This process numbers these groups from now on; the first number is given when all books
         are in place."""
+        self.tally.transfers_in += len(books)
         self.taking_over = True
         for g, (state, entries) in books.items():
             self.part(g).take_book(g, state, entries)
@@ -501,10 +514,12 @@ class SequencingService(OrderingProtocol):
     # -- plain state ------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        return {name: value for name, value in super().state().items() if name != "effects"}
+        apart = ("effects", "tally")
+        return {name: value for name, value in super().state().items() if name not in apart}
 
     def copy(self) -> Self:
         twin = super().copy()
+        twin.tally = Tally()
         for part in twin.parts.values():
             part.belong_to(twin)
         return twin
