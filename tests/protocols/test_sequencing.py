@@ -509,3 +509,13 @@ def test_a_lost_number_that_only_a_context_tells_of_is_fetched() -> None:
     assert b.find(1, S, Fetch(1, 1))
     b.settle()
     assert b.texts(1) == ["a", "b"]
+
+
+def test_a_sequencer_counts_what_was_ordered_and_not_who_departed() -> None:
+    """The coordinator counts its orders: if the counts differ, a leaver goes on to count there."""
+    b = Served(Sequencing, TOGETHER, others=(5,))
+    b.step(S, Change(1, joined=(5,)))
+    b.step(S, Change(1, dead=(9,)))
+    assert b.part(S, 1).changes == 1
+    b.step(S, Change(1, left=(5,)))
+    assert b.part(S, 1).changes == 2
