@@ -43,12 +43,18 @@ class Ledger(msgspec.Struct):
 
 def hash_of_sources(protocol: str) -> str:
     """Changes when a Python file changes on which its runs or their verdicts depend."""
-    page = ROOT / "src" / Path(*PROTOCOLS[protocol].__module__.split(".")).with_suffix(".py")
-    digest = blake2b(page.read_bytes() if page.exists() else b"", digest_size=16)
-    for path in SHARED:
+    digest = blake2b(digest_size=16)
+    for path in (_page(protocol), *SHARED):
         for file in sorted((ROOT / path).rglob("*.py")) or [ROOT / path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def _page(protocol: str) -> str:
+    """The file of a protocol, or its directory if it has one of its own."""
+    place = Path("src", *PROTOCOLS[protocol].__module__.split("."))
+    inside = place.parent.name != "protocols"
+    return str(place.parent if inside else place.with_suffix(".py"))
 
 
 def load(path: Path) -> Ledger:
