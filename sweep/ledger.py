@@ -7,6 +7,7 @@ run of any protocol. If one of these files has changed, its counts begin again.
 from __future__ import annotations
 
 from hashlib import blake2b
+from inspect import getfile
 from pathlib import Path
 
 import msgspec
@@ -44,17 +45,16 @@ class Ledger(msgspec.Struct):
 def hash_of_sources(protocol: str) -> str:
     """Changes when a Python file changes on which its runs or their verdicts depend."""
     digest = blake2b(digest_size=16)
-    for path in (_page(protocol), *SHARED):
+    for path in (_page(protocol), *map(Path, SHARED)):
         for file in sorted((ROOT / path).rglob("*.py")) or [ROOT / path]:
             digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
 
-def _page(protocol: str) -> str:
+def _page(protocol: str) -> Path:
     """The file of a protocol, or its directory if it has one of its own."""
-    place = Path("src", *PROTOCOLS[protocol].__module__.split("."))
-    inside = place.parent.name != "protocols"
-    return str(place.parent if inside else place.with_suffix(".py"))
+    page = Path(getfile(PROTOCOLS[protocol])).relative_to(ROOT)
+    return page.parent if page.parent.parent.name == "protocols" else page
 
 
 def load(path: Path) -> Ledger:
