@@ -271,6 +271,32 @@ def test_word_of_an_older_hand_over_is_not_believed_by_who_came_in_after_it() ->
     finished(b, "a")
 
 
+def test_a_former_sequencer_that_knows_the_next_one_by_its_view_tells_the_others_nevertheless() -> (
+    None
+):
+    """S joins the group that T numbers now; that view reaches it before it may tell of T."""
+    b = one_group(Sequencing)
+    book = b.freeze(1, S, T)
+    b.succeed(1, T, book)
+    b.change(T, Change(1, joined=(S,)))
+    b.bring(T, S, ViewEntry)
+    b.lose(T)
+    b.tell_moved(1, S)
+    assert [packet.dst for packet in b.find(S, header=Moved)] == list(MEMBERS)
+
+
+def test_a_member_that_was_told_nothing_believes_a_view_of_the_next_sequencer() -> None:
+    b = Served(Sequencing, {1: (MEMBERS, S)}, others=(4, T))
+    b.move(1, S, T)
+    b.lose(S)
+    b.change(T, Change(1, joined=(4,)))
+    b.bring(T, 1, ViewEntry)
+    b.tell(1, 1, "a")
+    assert [packet.dst for packet in b.find(1, header=DoMulticast)] == [T]
+    b.bring(T)
+    finished(b, "a")
+
+
 def test_a_guest_that_is_let_in_may_be_the_next_sequencer() -> None:
     b = Served(Sequencing, {1: (MEMBERS, S)}, guests={1: (5,)})
     b.change(S, Change(1, joined=(5,)))

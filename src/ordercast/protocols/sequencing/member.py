@@ -80,7 +80,7 @@ class MemberPart(SequencedProtocol):
         self.asked_held = 0  # AskHeld was sent for this number
         self.successor: ProcessId | None = None  # numbers from now on
         self.unready: list[tuple[ProcessId, DoMulticast, bytes]] = []  # came before the book
-        self.to_tell: tuple[ProcessId, ...] = ()  # who must hear that another numbers
+        self.word_of_move: tuple[Moved, tuple[ProcessId, ...]] | None = None  # and who must hear it
         self.legacy: dict[int, Numbered] | None = None  # handed over, and perhaps not there yet
         self.gone: dict[ProcessId, int] = {}  # who left, and the number of the view without it
         self.changes = 0  # of members and guests, as the coordinator counts them
@@ -163,10 +163,11 @@ class MemberPart(SequencedProtocol):
 
     def _receive_unnamed(self, packet: Receive) -> None:
         g, header = packet.group, packet.header
-        if isinstance(header, ViewEntry) and self._lets_us_in(g, header):
-            # It was outside, where nobody tells it who numbers.
-            self._believe_view(packet.src, g, header)
-            self._let_in(g, header)
+        if isinstance(header, ViewEntry) and (
+            header.move > self.move or self._lets_us_in(g, header)
+        ):
+            # It was outside, where nobody tells it who numbers; or word of that is late.
+            self.on_VIEW(packet.src, g, header, b"")
             self._take_unnamed()
         elif len(self.unnamed) < self.options.max_held:  # else it is asked for again
             self.unnamed.append(packet)
@@ -192,17 +193,12 @@ class MemberPart(SequencedProtocol):
 
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
-        self._believe_view(src, g, view)
+        if view.move > self.move:  # who sends a view numbers
+            self.on_MOVED(src, g, Moved(src, view.move), b"")
         if self._lets_us_in(g, view):
             self._let_in(g, view)
         else:
             super().on_VIEW(src, g, view, m)
-
-    def _believe_view(self, src: ProcessId, g: GroupId, view: ViewEntry) -> None:
-        """Who sends a view numbers, unless a later hand-over is known here."""
-        if self.book is None and view.move > self.move:
-            self.move = view.move
-            self._follow(g, src)
 
     def _keep_if_early(self, packet: Receive) -> None:
         g, header = packet.group, packet.header
@@ -319,7 +315,7 @@ class MemberPart(SequencedProtocol):
         self.behind.clear()
         self.held_up_to = self.asked_held = 0
         self.successor = None
-        self.unready, self.to_tell = [], ()
+        self.unready, self.word_of_move = [], None
         self.former, self.unnamed = set(), []
         self.legacy, self.gone, self.traffic, self.changes = None, {}, {}, 0
         super()._begin_era(view)

@@ -64,7 +64,8 @@ class GroupPart(SequencerPart):
         entries = [(BookEntry.of(N, e), e.payload) for N, e in book.history.items()]
         waiting = list(self._waiting_requests(book))
         # Who left may not have delivered its last view: it must know whom to ask.
-        self.to_tell = (*view.senders, *book.leaving, *self.guests.untold)
+        to_tell = (*view.senders, *book.leaving, *self.guests.untold)
+        self.word_of_move = Moved(to, self.move + 1), tuple(dict.fromkeys(to_tell))
         self.legacy = book.history
         self.book, self.successor = None, to
         self.service.members_changed()
@@ -102,16 +103,16 @@ class GroupPart(SequencerPart):
     def tell_moved(self, g: GroupId) -> None:
         """At the former sequencer, when the next one has everything."""
         self.legacy = None
-        if self.leader != self.me:  # it has gone on to another meanwhile, and all were told of that
+        if self.word_of_move is None:
             return
-        assert self.successor is not None
-        self._follow(g, self.successor)
-        self.move += 1
+        (moved, to_tell), self.word_of_move = self.word_of_move, None
+        if self.move < moved.move:  # the next one's numbers may have come first
+            self.move = moved.move
+            self._follow(g, moved.to)
         era = self.latest_view(g).era
-        to = tuple(p for p in dict.fromkeys(self.to_tell) if p not in (self.me, self.successor))
-        self.to_tell = ()
+        to = tuple(p for p in to_tell if p not in (self.me, moved.to))
         if to:
-            self.out.transmits.append((to, g, era, Moved(self.successor, self.move), b""))
+            self.out.transmits.append((to, g, era, moved, b""))
         if self.delivers:
             self.acknowledge(g)
 
