@@ -18,13 +18,14 @@ from ordercast.membership.cluster_headers import (
     Depart,
     EndView,
     InstallView,
+    Join,
     Nodes,
     Overruled,
     PrepareView,
     Stuck,
 )
 from ordercast.membership.knowledge import ballot_of
-from ordercast.membership.nodes import LEAP, GroupEntry, NodeEntry, NodeView
+from ordercast.membership.nodes import LEAP, GroupEntry, NodeEntry, NodeView, first_unused
 from ordercast.membership.standing import (
     Ask,
     Blocked,
@@ -255,6 +256,40 @@ def test_who_is_ready_for_a_view_begins_it_when_it_hears_that_another_has() -> N
     assert bench.nodes[2].stopped and not bench.nodes[3].stopped
     bench.tick(1, cut=lambda packet: packet.src != 3)  # a heartbeat of 3
     assert bench.nodes[2].pids == (1, 2, 3) and not bench.nodes[2].stopped
+
+
+def test_a_view_announced_after_one_that_is_only_ready_elsewhere_has_a_number_of_its_own() -> None:
+    """1 begins the view for which the others are ready, and lets 9 in; they hear neither."""
+    bench = ClusterBench(5)
+    bench.crash(0)
+    bench.breaks(0, at=(1,))
+    while not bench.find(src=1, header=InstallView):
+        bench.arrive(bench.flight[0])
+    bench.step(1, _packet(9, Join(NodeEntry(9, "n9", 1))))
+    bench.flight.clear()
+    announced = bench.nodes[1].node_view
+    assert announced is not None and announced.pids == (1, 2, 3, 4, 9)
+    bench.crash(1)
+    bench.tick(3 * TIMEOUT)
+    after = bench.nodes[2].node_view
+    assert after is not None and after.pids == (2, 3, 4)
+    assert after.number > announced.number
+
+
+def test_who_tries_a_number_among_those_of_anothers_view_takes_higher_ones() -> None:
+    bench = ClusterBench(4)
+    bench.crash(0)
+    bench.breaks(0, at=(1, 2))
+    while not bench.find(src=1, header=InstallView):
+        bench.arrive(bench.flight[0])
+    bench.flight.clear()  # 2 and 3 are ready for a view of 1
+    ready = bench.nodes[3].prepared
+    assert ready is not None
+    tried = Attempt(ready.attempt.number + 1, 2, 2)
+    bench.step(3, _packet(2, EndView(tried, (2, 3), (), None)))
+    (word,) = bench.find(3, 2, Overruled)
+    assert isinstance(word.header, Overruled)
+    assert word.header.followed.number == first_unused(ready.attempt.number) - 1
 
 
 def test_those_who_installed_different_views_vote_together_and_one_side_of_them_goes_on() -> None:

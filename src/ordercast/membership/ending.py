@@ -188,14 +188,11 @@ class Ending(PlainState):
         marks: dict[str, int] = {}  # a domain has one
         for end in ends:
             marks[end.domain(pages)] = max(end.mark, marks.get(end.domain(pages), 0))
-        succession = Succession(
-            view.coordinator,
-            view.coordinator != newest.coordinator,
-            stride,
-            # Another attempt from the same view may have been installed where we cannot see it:
-            # what sets the two apart is their number.
-            self.attempt.number - newest.number,
-        )
+        is_new = view.coordinator != newest.coordinator
+        # Another attempt from the same view may have been installed where we cannot see it: what
+        # sets the two apart is their number.
+        leap = self.attempt.number - newest.number + (LEAP if is_new else 0)
+        succession = Succession(view.coordinator, is_new, stride, leap)
         leaders = self._leaders(view, staying, ends, pages)
         return NextViews(
             view,

@@ -23,6 +23,12 @@ from ordercast.core.ids import GroupId, Identity, ProcessId
 LEAP = 256  # a coordinator or a sequencer may have made so many views that nobody else saw
 
 
+def first_unused(number: int) -> int:
+    """The first number that the coordinator of this view does not use: it announces views that
+    nobody else may see, and has the numbers up to there for them."""
+    return (number // LEAP + 1) * LEAP
+
+
 class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """One node of the cluster."""
 

@@ -26,7 +26,7 @@ from ordercast.membership.cluster_headers import (
 )
 from ordercast.membership.ending import Ending, Finish, Frames, Minority, NextViews, Without
 from ordercast.membership.knowledge import Knowledge, ballot_of
-from ordercast.membership.nodes import LEAP, NodeView
+from ordercast.membership.nodes import NodeView, first_unused
 from ordercast.membership.standing import (
     Blocked,
     Dissolved,
@@ -70,11 +70,12 @@ class ViewEnd(Knowledge):
 
     def _next_number(self) -> int:
         """Above all that were seen here; and, if another coordinated, above what it made unseen."""
-        assert self.node_view is not None
-        now = self.node_view.number
-        leap = 1 if self.pids[0] == self.me else LEAP
         followed = 0 if self.followed is None else self.followed.number
-        return max(now + leap, followed + 1, *(ballot.number + 1 for ballot in self.ballots))
+        views = (self._ballot(), *self.ballots)
+        return max(
+            followed + 1,
+            *(b.number + 1 if b.coordinator == self.me else first_unused(b.number) for b in views),
+        )
 
     def _on_report(self, p: ProcessId, report: NodeReport) -> None:
         if self.ending is not None and report.attempt == self.ending.attempt:
@@ -193,14 +194,24 @@ class ViewEnd(Knowledge):
         number = 0 if self.node_view is None else self.node_view.number
         if end.attempt.number <= number or (self.pids and q not in self.pids):
             return
-        # A view that is ready here may be in force elsewhere: no other must have its number.
-        ready = 0 if self.prepared is None else self.prepared.attempt.number
-        if not end.attempt.beats(self.followed) or end.attempt.number <= ready:
-            if self.followed is not None and end.attempt != self.followed:
-                self._tell((q,), Overruled(end.attempt, self.followed))
+        limit = self._taken_by_others(q, end.attempt)
+        if limit is not None or not end.attempt.beats(self.followed):
+            word = limit or self.followed
+            if word is not None and end.attempt != self.followed:
+                self._tell((q,), Overruled(end.attempt, word))
             return
         self.ending = None
         self._follow(q, end)
+
+    def _taken_by_others(self, q: ProcessId, attempt: Attempt) -> Attempt | None:
+        """The last of the numbers among which this one is, if they are not for q to give: a view
+        that is in force or ready here is another's, who may have announced more."""
+        prepared = () if self.prepared is None else (self.prepared.view,)
+        for view in (*prepared, *(() if self.node_view is None else (self.node_view,))):
+            unused = first_unused(view.number)
+            if attempt.number <= view.number or (view.coordinator != q and attempt.number < unused):
+                return Attempt(unused - 1, attempt.rank, view.coordinator)
+        return None
 
     def _follow(self, q: ProcessId, end: EndView) -> None:
         self._finish(end.finish, end.finish_view)
