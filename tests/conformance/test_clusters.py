@@ -36,6 +36,8 @@ FOUND_BY_THE_SWEEP = [
     ("sequencer_bb", 322),  # two views begun, each by one; one of them died
     ("fast", 422),  # excluded by a view that only some have begun, without its coordinator
     ("fifo", 554),  # a newcomer hears of a view before the word to begin it
+    ("block_total", 237),  # a view announced after one that was only ready elsewhere
+    ("sequencing_hybrid", 531),  # who left has not seen its last view when others number the group
 ]
 
 
