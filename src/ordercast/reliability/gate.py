@@ -72,10 +72,13 @@ class Gate(PlainState):
         if self.watched is not None and self.watched[0] == g:
             self.watched = None
 
-    def end(self, g: GroupId) -> bool:
-        """This process has left the group, and its era is over: nobody answers any more. Is there
-        anything that waited for answers? It is handed over in its turn."""
+    def end(self, g: GroupId) -> None:
+        """This process has left the group, and its era is over: nobody answers any more. What
+        waited for answers is handed over in its turn."""
         self.groups[g].era += 1
+
+    def awaits(self, g: GroupId) -> bool:
+        """Is there anything of this group that was not handed over?"""
         return any(item[0] == g for item in self.queue)
 
     # -- the protocol delivers --------------------------------------------------------------------

@@ -88,7 +88,7 @@ class ClusteredStack(PlacedStack):
             view = self.view(entry.gid)
             if view is None or self.me in view.peers:
                 return  # it is led here, or asked for already
-            self.close(entry.gid)  # a former stay
+            self._close_former_stay(entry.gid)
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None
         page = self.page(entry.protocol)
@@ -102,6 +102,16 @@ class ClusteredStack(PlacedStack):
             if self.stopped:
                 del self.straight[entry.gid]
         self.has_links = self.has_links or self.links_cluster
+
+    def _close_former_stay(self, g: GroupId) -> None:
+        """What the driver has not seen of it is still to come."""
+        gate = self.gates.get(g)
+        if gate is None or not gate.awaits(g):
+            self.close(g)
+            return
+        del self.gates[g]
+        self.close(g)
+        self.gates[g] = gate
 
     def _attempts(self) -> int:
         """Changes of groups under this node view have higher numbers than any before."""
@@ -278,8 +288,10 @@ class ClusteredStack(PlacedStack):
     def _close_if_seen(self, g: GroupId) -> bool:
         """Close a group, unless the driver has not seen its last view: it does so when it has."""
         entry = self.entries[g]
-        if g in self.gates and self.gates[g].end(g):
-            return False
+        if g in self.gates:
+            self.gates[g].end(g)
+            if self.gates[g].awaits(g):
+                return False
         self.close(g)
         if g in self.wants:
             self.open_group(entry)
