@@ -72,6 +72,7 @@ def placing(protocol: type[OrderingProtocol], seed: int) -> ClusterConfig:
         options = msgspec.structs.replace(options, resilience=hosts)
         here = [f for f in plain.faults if not isinstance(f, Join | Leave | Calm)]
         faults += here
+    options = msgspec.structs.replace(options, bodies_apart=rng.random() < 0.25)
     last = max([FORMED_MS + CHURN_MS, *(fault.at_ms for fault in faults)])
     return msgspec.structs.replace(
         plain,

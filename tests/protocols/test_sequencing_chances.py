@@ -57,7 +57,7 @@ class Chances:
             placed,
             guests=guests,
             others=(*EVERYBODY, S, T),
-            options=rng.choice((AT_ONCE, Options())),
+            options=rng.choice((AT_ONCE, Options(), Options(bodies_apart=True))),
         )
         self.said = 0
 

@@ -58,6 +58,7 @@ class Options(msgspec.Struct, frozen=True):
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
+    bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Bodies from their senders, numbers from the sequencer: a member puts the two together.
 
-    <m, id> at a member     hold back <m, id> until its number comes
-    <id, N> at a member     wait for the body;  if it does not come, fetch it from the sequencer
+<m, id> at a member     hold back <m, id> until its number comes
+<id, N> at a member     wait for the body;  if it does not come, fetch it from the sequencer
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "blocking",
+    "sequencer", "balance", "blocking", "bodies_apart",
 )  # fmt: skip
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
@@ -72,6 +72,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
+    bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
     sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
@@ -98,7 +99,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
         check_durability(self.resilience, self.uniform)
-        for name in ("balance", "blocking", "rejoin", "sequencer"):
+        for name in ("balance", "blocking", "bodies_apart", "rejoin", "sequencer"):
             _check_switch(name, getattr(self, name))
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
@@ -141,6 +142,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
             blocking=self.blocking,
+            bodies_apart=self.bodies_apart,
             driver_consumes=True,
         )
 

@@ -18,6 +18,15 @@ class DoMulticast(msgspec.Struct, frozen=True, array_like=True):
     after: Ids = ()  # the sender's own frames before it that have no number yet; you number them
 
 
+class DoNumber(msgspec.Struct, frozen=True, array_like=True):
+    """To the sequencer and the members: `to` is to number my frame n. The body follows."""
+
+    to: ProcessId
+    n: int
+    context: Context = ()
+    after: Ids = ()
+
+
 class Forwarded(msgspec.Struct, frozen=True, array_like=True):
     """From a former sequencer: what `origin` sent to me."""
 
@@ -29,6 +38,16 @@ class Forwarded(msgspec.Struct, frozen=True, array_like=True):
 
 class AcceptIn(msgspec.Struct, frozen=True, array_like=True):
     """ACCEPT: number N, in this context, goes to frame n of `origin`. The body follows."""
+
+    N: int
+    origin: ProcessId
+    n: int
+    stable: int
+    context: Context
+
+
+class NumberIn(msgspec.Struct, frozen=True, array_like=True):
+    """ACCEPT without the body, which comes from its sender."""
 
     N: int
     origin: ProcessId

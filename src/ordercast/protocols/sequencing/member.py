@@ -24,18 +24,20 @@ from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.errors import PeerError
+from ordercast.machinery.bodies_apart import BodiesApart
 from ordercast.machinery.numbering import Context, Numbered, ViewEntry
-from ordercast.machinery.sequencer import SequencedProtocol
 from ordercast.machinery.sequencer_headers import Status
 from ordercast.protocols.sequencing.headers import (
     AcceptedIn,
     AcceptIn,
     AskHeld,
     DoMulticast,
+    DoNumber,
     Forwarded,
     Held,
     Ids,
     Moved,
+    NumberIn,
 )
 
 if TYPE_CHECKING:
@@ -43,10 +45,12 @@ if TYPE_CHECKING:
 
 NOT_ASKED: tuple[Context, Ids] = ((), ())
 
-FROM_THE_SEQUENCER = frozenset((AcceptIn, AcceptedIn, ViewEntry, Status, AskHeld, Moved, Forwarded))
+FROM_THE_SEQUENCER = frozenset(
+    (AcceptIn, AcceptedIn, NumberIn, ViewEntry, Status, AskHeld, Moved, Forwarded)
+)
 
 
-class MemberPart(SequencedProtocol):
+class MemberPart(BodiesApart):
     """One group: what a sender and a member do. What concerns several is left to the service."""
 
     across = True
@@ -60,6 +64,7 @@ class MemberPart(SequencedProtocol):
         # a sender
         self.released = 0  # own frames up to n were asked for in this era
         self.stamps: dict[int, tuple[Context, Ids]] = {}  # own frames: what they come after
+        self.told = 0  # own frames up to n were brought to the members
         self.held = 0  # of a guest: own frames up to n are held by a member
         self.last_number = 0  # of a guest: the highest number of a frame of its own ...
         self.last_frame = 0  # ... and which frame that is
@@ -71,6 +76,7 @@ class MemberPart(SequencedProtocol):
         self.asked_for = 0  # the sequencer wants to know when this number is here
         # the sequencer
         self.asked: dict[tuple[ProcessId, int], tuple[Context, Ids]] = {}  # frames not numbered
+        self.apart: set[tuple[ProcessId, int]] = set()  # ... of which the members get the bodies
         self.deferred: dict[ProcessId, deque[Numbered]] = {}  # they wait for frames of their sender
         self.entered: dict[ProcessId, int] = {}  # each origin's last frame that got a number here
         self.latest: View | None = None  # the last view that has a number, delivered or not
@@ -119,8 +125,17 @@ class MemberPart(SequencedProtocol):
             self.unready.append((self.me, DoMulticast(n, context, after), m))
         elif self.book is not None:
             self.ask(g, self.me, DoMulticast(n, context, after), m)
+        elif self._tells_bodies(g, n):
+            self.told = n
+            to, era = tuple(dict.fromkeys((self.leader, *self.others[g]))), self.views[g].era
+            request = DoNumber(self.leader, n, context, after)
+            self.out.transmits.append((to, g, era, request, m))
         else:
             self.send(self.leader, g, DoMulticast(n, context, after), m)
+
+    def _tells_bodies(self, g: GroupId, n: int) -> bool:
+        """Once, and only as a member: a guest need not know whom to tell."""
+        return self.options.bodies_apart and n > self.told and self.delivers
 
     def lacks_number(self, n: int) -> bool:
         """Is no number known of our frame n?"""
@@ -190,6 +205,11 @@ class MemberPart(SequencedProtocol):
     def on_ACCEPT_IN(self, src: ProcessId, g: GroupId, accept: AcceptIn, m: bytes) -> None:
         entry = Numbered(accept.origin, accept.n, m, None, accept.context)
         self.place(g, accept.N, accept.stable, entry)
+
+    @on(NumberIn)
+    def on_NUMBER_IN(self, src: ProcessId, g: GroupId, number: NumberIn, m: bytes) -> None:
+        entry = Numbered(number.origin, number.n, b"", None, number.context)
+        self.take_number(g, number.N, number.stable, entry)
 
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
@@ -303,11 +323,12 @@ class MemberPart(SequencedProtocol):
             self.others[g] = tuple(p for p in self.latest.members if p != self.me)
 
     def _begin_era(self, view: View) -> None:
-        self.released = 0  # the service asks again, for all groups in the order they were sent
+        self.released = self.told = 0  # the service asks again, in the order they were sent
         self.stamps.clear()
         self.last_number = self.last_frame = self.settled = 0
         self.held = self.move = self.asked_for = 0
         self.asked.clear()
+        self.apart.clear()
         self.deferred.clear()
         self.entered = dict(self.done)
         self.latest = view

@@ -70,7 +70,7 @@ class GroupPart(SequencerPart):
         self.book, self.successor = None, to
         self.service.members_changed()
         self.guests = GuestBook((), {})
-        self.deferred, self.asked = {}, {}
+        self.deferred, self.asked, self.apart = {}, {}, set()
         for p, request, m in waiting:
             self.on_DO_MULTICAST(p, g, request, m)
         return state, entries

@@ -26,10 +26,12 @@ from ordercast.protocols.sequencing.headers import (
     AcceptIn,
     AskHeld,
     DoMulticast,
+    DoNumber,
     Forwarded,
     Held,
     Ids,
     Moved,
+    NumberIn,
 )
 from ordercast.protocols.sequencing.member import NOT_ASKED, MemberPart
 
@@ -49,6 +51,18 @@ class SequencerPart(MemberPart):
             self.service.tally.forwarded += 1
         elif len(self.unready) < self.options.max_held:  # the book is on its way
             self.unready.append((p, request, m))
+
+    @on(DoNumber)
+    def on_DO_NUMBER(self, p: ProcessId, g: GroupId, request: DoNumber, m: bytes) -> None:
+        if self.book is not None:
+            above = request.n - self.book.last.get(p, 0)
+            if 0 < above <= self.options.max_held:
+                self.apart.add((p, request.n))
+        elif self.delivers:
+            self.take_body(g, p, request.n, m)
+        if request.to == self.me or self.book is not None:
+            plain = DoMulticast(request.n, request.context, request.after)
+            self.on_DO_MULTICAST(p, g, plain, m)
 
     @on(Forwarded)
     def on_FORWARDED(self, src: ProcessId, g: GroupId, forwarded: Forwarded, m: bytes) -> None:
@@ -125,7 +139,12 @@ class SequencerPart(MemberPart):
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None
-        self.b_multicast(g, self.accept(N, entry, self.book.stable), entry.payload)
+        stable = self.book.stable
+        if (entry.origin, entry.n) in self.apart:
+            self.apart.discard((entry.origin, entry.n))
+            self.b_multicast(g, NumberIn(N, entry.origin, entry.n, stable, entry.context))
+        else:
+            self.b_multicast(g, self.accept(N, entry, stable), entry.payload)
 
     def accept(self, N: int, entry: Numbered, stable: int) -> AcceptIn:
         return AcceptIn(N, entry.origin, entry.n, stable, entry.context)
@@ -252,6 +271,7 @@ class SequencerPart(MemberPart):
         self.deferred.pop(p, None)
         self.entered.pop(p, None)
         self.asked = {key: said for key, said in self.asked.items() if key[0] != p}
+        self.apart = {key for key in self.apart if key[0] != p}
 
     def counted_members(self) -> frozenset[ProcessId]:
         """For what this group shares with others: the members, and who left a moment ago."""

@@ -49,6 +49,7 @@ class SequencingService(OrderingProtocol):
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
     causal: ClassVar[bool]  # contexts name what the sender had seen
     linked_headers = (Forwarded, Moved)
+    header_version = 5
     kind: ClassVar[type[GroupPart]] = GroupPart  # the tests put faulty ones here
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
