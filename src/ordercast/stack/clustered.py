@@ -221,8 +221,7 @@ class ClusteredStack(PlacedStack):
     def begin_groups(self, views: Sequence[NextGroupView], union: Frames) -> None:
         self.know_groups(views)
         self._close_deserted({new.entry.gid for new in views})
-        over = self._close_handed_on(views)
-        views = [new for new in views if new.entry.gid not in over]
+        self._close_handed_on(views)
         views = [new for new in views if new.entry.gid in self.protocols or new.leader == self.me]
         for new in views:
             if new.entry.gid not in self.protocols:
@@ -270,32 +269,24 @@ class ClusteredStack(PlacedStack):
         for g in [g for g in self.protocols if g not in going_on]:
             view = self.view(g)
             if view is not None and self.me not in view.senders:
-                self._close_if_seen(g)
+                self._close_for_now(g)
 
-    def _close_handed_on(self, views: Sequence[NextGroupView]) -> set[GroupId]:
-        """Groups that were only numbered here, and are numbered elsewhere from now on. Those are
-        named of which the driver has not seen the last view."""
-        over = set()
+    def _close_handed_on(self, views: Sequence[NextGroupView]) -> None:
+        """Groups that were only numbered here, and are numbered elsewhere from now on."""
         for new in views:
             g, view = new.entry.gid, self.view(new.entry.gid)
             if self.page(new.entry.protocol).together is None or view is None:
                 continue
-            goes_on = self.me in (*view.senders, *new.members, *new.guests, new.leader)
-            if not goes_on and not self._close_if_seen(g):
-                over.add(g)
-        return over
+            if self.me not in (*view.senders, *new.members, *new.guests, new.leader):
+                self._close_for_now(g)
 
-    def _close_if_seen(self, g: GroupId) -> bool:
-        """Close a group, unless the driver has not seen its last view: it does so when it has."""
+    def _close_for_now(self, g: GroupId) -> None:
         entry = self.entries[g]
         if g in self.gates:
             self.gates[g].end(g)
-            if self.gates[g].awaits(g):
-                return False
-        self.close(g)
+        self._close_former_stay(g)
         if g in self.wants:
             self.open_group(entry)
-        return True
 
     def _put_in_force(self, view: NodeView) -> None:
         super()._put_in_force(view)

@@ -112,6 +112,7 @@ class Stack(Gated):
 
     def close(self, g: GroupId) -> None:
         """Forget group g but for its last view. Packets that still come for it are dropped."""
+        self.close_gate(g)
         protocol = self.protocols.pop(g, None)
         if protocol is None:
             return
@@ -123,7 +124,6 @@ class Stack(Gated):
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
         self.linked_views.discard(g)
-        self.close_gate(g)
         if protocol in self.protocols.values():
             protocol.forget_group(g)
             if membership is not None:
