@@ -59,6 +59,24 @@ def test_a_context_names_no_number_that_all_have_delivered(
     assert b.context("b") == {}
 
 
+@causal
+def test_what_a_sender_saw_is_not_named_if_its_sequencer_knows_that_all_have_it(
+    protocol: type[SequencingService],
+) -> None:
+    """4 is in group 2 alone: it does not hear what is stable in group 1."""
+    b = Served(protocol, {1: ((1, 3), S), 2: ((1, 4), S)})
+    b.tell(3, 1, "a")
+    b.carry()
+    b.tell(1, 2, "b")
+    b.bring(1, S)
+    assert b.context("b") == {1: 1}
+    b.settle()
+    assert dict(b.services[4].seen) == {1: 1, 2: 1}
+    b.tell(4, 2, "c")
+    b.bring(4, S)
+    assert b.context("c") == {}
+
+
 @exact
 def test_a_group_that_shares_no_member_is_not_named(protocol: type[SequencingService]) -> None:
     b = Served(protocol, {1: ((1, 3), S), 2: ((2, 4), S)})

@@ -9,6 +9,8 @@ Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
 Costs       one packet to the sequencer, n from it. A header has four integers, and two more for
             each group in its context: groups that share a member and have unstable numbers (total
             orders), groups that the sender has seen something of (causal ones).
+            With `bodies_apart=True` a member's body leaves once, to all; the sequencer sends n
+            small packets with numbers. A guest's body goes through the sequencer.
 
 Departures from the source
   D1  A receiver waits for D' >= n', not D' = n': equality deadlocks.      (test_sequencing_D1_...)

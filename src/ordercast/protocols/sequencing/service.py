@@ -397,6 +397,8 @@ class SequencingService(OrderingProtocol):
                 if numbers.get(h, 0) < N:
                     numbers[h] = N
             numbers.pop(g, None)
+            for h in [h for h, n in numbers.items() if self._is_stable_here(h, n)]:
+                del numbers[h]
         if self.exact:
             for h in self._meeting(g):
                 book = self.parts[h].book
@@ -409,6 +411,11 @@ class SequencingService(OrderingProtocol):
                 if n > behind.get(h, 0):
                     behind[h] = n
         return tuple(numbers.items())
+
+    def _is_stable_here(self, h: GroupId, n: int) -> bool:
+        """Is that group numbered here, and did all its members deliver this number?"""
+        part = self.parts.get(h)
+        return part is not None and part.book is not None and n <= part.book.stable
 
     def _number_of(self, h: GroupId, p: ProcessId, n: int) -> int:
         part = self.parts.get(h)
