@@ -178,6 +178,19 @@ def test_numbers_of_the_next_sequencer_wait_until_a_member_knows_it() -> None:
     finished(b, "a")
 
 
+def test_the_former_sequencer_delivers_what_the_next_one_numbered_before_it_said_so() -> None:
+    """Without waiting for a timer: it need not be told again."""
+    b = one_group(Sequencing, 1, 2)
+    book = b.freeze(1, 1, 2)
+    b.succeed(1, 2, book)
+    b.tell(2, 1, "a")
+    b.bring(2, 1)
+    assert b.texts(1) == []
+    b.tell_moved(1, 1)
+    assert b.texts(1) == ["a"]
+    finished(b, "a")
+
+
 def test_a_member_fetches_from_the_next_sequencer_what_the_former_one_numbered() -> None:
     b = one_group(Sequencing)
     b.tell(1, 1, "a", "b")

@@ -113,6 +113,7 @@ class GroupPart(SequencerPart):
         to = tuple(p for p in to_tell if p not in (self.me, moved.to))
         if to:
             self.out.transmits.append((to, g, era, moved, b""))
+        self._take_unnamed()  # numbers of the next one that came before its word
         if self.delivers:
             self.acknowledge(g)
 
