@@ -442,3 +442,17 @@ def test_the_former_sequencer_speaks_on_while_the_book_travels() -> None:
     b.succeed(1, 2, book)
     b.tell_moved(1, 1)
     finished(b, "a", "b")
+
+
+def test_the_former_sequencer_speaks_of_its_numbers_when_the_next_one_has_them() -> None:
+    """Until then nobody else may have them, and the book may be lost with this process."""
+    b = Served(SequencingHybrid, {1: (MEMBERS, 1), 2: (MEMBERS, 1)}, options=Options())
+    b.tell(1, 1, "a")
+    book = b.freeze(1, 1, 3)
+    b.tell(1, 2, "b")
+    assert not b.find(text="b")
+    assert [waiting.payload for waiting in b.services[1].held_up()] == [b"b"]
+    b.succeed(1, 3, book)
+    b.tell_moved(1, 1)
+    assert b.context("b") == {1: 1}
+    finished(b, "a", "b")

@@ -103,9 +103,13 @@ class GroupPart(SequencerPart):
     def tell_moved(self, g: GroupId) -> None:
         """At the former sequencer, when the next one has everything."""
         self.legacy = None
-        if self.word_of_move is None:
-            return
-        (moved, to_tell), self.word_of_move = self.word_of_move, None
+        if self.word_of_move is not None:
+            moved, to_tell = self.word_of_move
+            self.word_of_move = None
+            self._tell_all(g, moved, to_tell)
+        self.service.send_released()
+
+    def _tell_all(self, g: GroupId, moved: Moved, to_tell: tuple[ProcessId, ...]) -> None:
         if self.move < moved.move:  # the next one's numbers may have come first
             self.move = moved.move
             self._follow(g, moved.to)

@@ -201,8 +201,11 @@ class SequencerPart(MemberPart):
         self.service.send_released()
 
     def exposed(self, g: GroupId, N: int) -> bool:
-        """At the sequencer: would number N be lost if this process died now?"""
-        return self.book is not None and self.held_up_to < N and self._somebody_else()
+        """At the sequencer: would number N be lost if this process died now? Also while the book is
+        on its way to the next one, which may not have it yet."""
+        if self.book is None:
+            return self.legacy is not None and self.held_up_to < N
+        return self.held_up_to < N and self._somebody_else()
 
     def ask_held(self, g: GroupId) -> None:
         """Somebody else must have what is delivered here, before this process speaks of it."""
