@@ -437,6 +437,25 @@ def test_sequencing_D7_a_sequencer_speaks_of_its_numbers_when_another_member_has
     b.settle()
 
 
+@causal
+def test_sequencing_D7_a_sender_goes_on_elsewhere_when_it_has_its_own_frame_back(
+    protocol: type[SequencingService],
+) -> None:
+    """The sequencer of both groups could die when only b had reached anybody: a would get another
+    number, and come after b."""
+    b = Served(protocol, {1: ((1, 2), S), 2: ((1, 3), S)}, options=Options())
+    b.tell(1, 1, "a")
+    b.tell(1, 2, "b")
+    b.bring(1, S, text="a")
+    assert not b.find(text="b")
+    (waiting,) = b.services[1].held_up()
+    assert waiting.awaits == (Awaited("order", 1, S, 1),)
+    b.bring(S, 1, AcceptIn)
+    b.bring(1, S, text="b")
+    assert b.context("b") == {1: 1}
+    b.settle()
+
+
 def test_sequencing_D7_a_guest_goes_on_elsewhere_when_a_member_has_its_frame() -> None:
     b = Served(
         SequencingHybrid, {1: ((1, 2), 1), 2: ((9, 3), 3)}, guests={1: (9,)}, options=Options()

@@ -16,16 +16,16 @@ Departures from the source
   D1  A receiver waits for D' >= n', not D' = n': equality deadlocks.      (test_sequencing_D1_...)
   D2  A member of several groups merges nothing of foreign groups into
       its delivery context.                                               (test_sequencing_D2_...)
-  D3  SEQ(id) in contexts is replaced by waiting for the number, at the sequencer if it numbers
-      both groups, at the sender if not.                                  (test_sequencing_D3_...)
+  D3  SEQ(id) in contexts is replaced by waiting for the number: at the sender; with resilience 0
+      at the sequencer, if it numbers both groups.                        (test_sequencing_D3_...)
   D4  Hybrid contexts name what the sender has seen, and not the other groups of the
       sequencer.                                                          (test_sequencing_D4_...)
   D5  A leaver's group keeps its place in the contexts of groups that it met until all have
       delivered the view without it.                                      (test_sequencing_D5_...)
   D6  Unstable bodies travel with a group to its next sequencer.          (test_sequencing_D6_...)
-  D7  Before a sequencer that is itself a sender speaks of what it numbered in another group, one
-      other member must have it; the same for a guest's frames. A crash would leave a
-      gap.                                                                (test_sequencing_D7_...)
+  D7  Before a sender speaks in another group, it must have its last frame back, with its number;
+      if it numbers that frame itself, or is a guest, one other member must have it. A crash would
+      leave a gap.                                                        (test_sequencing_D7_...)
 """
 
 from __future__ import annotations

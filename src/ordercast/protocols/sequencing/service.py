@@ -4,10 +4,10 @@ It keeps what one group's part cannot know alone: which entries wait for other g
 process has seen (its context, where the order is causal), in which order it sends to its groups,
 and, as a sequencer, which groups share members.
 
-A sender is never blocked. Its frames leave at once if the groups before are numbered by the same
-sequencer: that one waits for their numbers (`after`). If another numbers them, the frame waits here
-until their numbers are known. The source puts SEQ(id) in place of a number that is not known yet,
-and lets members wait: that deadlocks, also when read leniently.
+A sender is never blocked. Where the order is causal, a frame waits here until those that were sent
+to other groups are back with their numbers. With resilience 0 it leaves at once if the same
+sequencer numbers them: that one waits for their numbers (`after`). The source puts SEQ(id) in place
+of a number that is not known yet, and lets members wait: that deadlocks, also when read leniently.
 """
 
 from __future__ import annotations
@@ -194,10 +194,14 @@ class SequencingService(OrderingProtocol):
         if not self.causal:
             return []
         leader = self.parts[g].leader
+        # One sequencer may number both in a row. If it died when only the second had reached
+        # anybody, the first would come after it, with another number.
+        in_a_row = self.options.resilience == 0
         return [
             h
             for h in self._spoke_in(g)
-            if self._unsettled(h) and (self.parts[h].leader != leader or h in self.durability)
+            if self._unsettled(h)
+            and not (in_a_row and self.parts[h].leader == leader and h not in self.durability)
         ]
 
     def exposed_before(self, g: GroupId) -> list[GroupId]:
