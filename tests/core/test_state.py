@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from typing import Any
 
+import msgspec
 import pytest
 
 from ordercast.core.events import Kept
@@ -109,7 +110,16 @@ def test_a_fingerprint_is_the_same_under_every_hash_seed() -> None:
     assert len(found) == len(set(found)) >= 6  # each protocol has its own
 
 
-@pytest.mark.parametrize("foreign", [object(), lambda: None, iter([1]), bytearray(b"x")])
+class Changing(msgspec.Struct):
+    """Copies would share it."""
+
+    n: int = 0
+
+
+FOREIGN = [object(), lambda: None, iter([1]), bytearray(b"x"), Changing()]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
 def test_what_is_not_plain_data_is_refused(foreign: object) -> None:
     with pytest.raises(TypeError, match="not plain data"):
         Box(x=foreign).copy()

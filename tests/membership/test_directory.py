@@ -168,3 +168,14 @@ def test_a_leaver_counts_until_all_have_delivered_the_view_without_it() -> None:
     assert made.placement.component(1) == {1, 2}
     made.settled(2, (1,), changes=1)
     assert made.placement.component(1) == {1}
+
+
+def test_what_a_copy_decides_leaves_the_original_alone() -> None:
+    made = directory((1, (0, 1), S1), (2, (0, 2), S2))
+    before = made.fingerprint()
+    twin = made.copy()
+    twin.migrate(1, S3)
+    twin.moved((1,), S3, ABLE)
+    twin.wish(Wish(2, joined=(3,)), ABLE)
+    assert (twin.records[1].host, twin.records[2].members) == (S3, {0, 2, 3})
+    assert made.fingerprint() == before

@@ -38,7 +38,7 @@ class PlainState:
 def copy_plain(value: Any) -> Any:
     """A copy that shares only what cannot change."""
     kind = type(value)
-    if kind in LEAVES or isinstance(value, msgspec.Struct):
+    if kind in LEAVES or _is_frozen(value):
         return value
     if kind is dict:
         return {k: v if type(v) in LEAVES else copy_plain(v) for k, v in value.items()}
@@ -56,7 +56,7 @@ def canonical(value: Any) -> Any:
     kind = type(value)
     if kind in LEAVES:
         return value
-    if isinstance(value, msgspec.Struct):
+    if _is_frozen(value):
         return (kind.__name__, *_each(msgspec.structs.astuple(value)))
     if kind is dict:
         pairs = zip(_each(value), _each(value.values()), strict=True)
@@ -68,6 +68,11 @@ def canonical(value: Any) -> Any:
     if isinstance(value, PlainState):
         return (kind.__name__, canonical(value.state()))
     raise TypeError(f"{kind.__name__} is not plain data: a machine may not keep it as state")
+
+
+def _is_frozen(value: Any) -> bool:
+    # One that can change would be shared by copies.
+    return isinstance(value, msgspec.Struct) and type(value).__struct_config__.frozen
 
 
 def _each(values: Iterable[Any]) -> list[Any]:

@@ -29,15 +29,23 @@ NOWHERE: ProcessId = -1  # the sequencer of a group died
 Order = tuple[ProcessId, msgspec.Struct]  # (to whom, what)
 
 
-class Record(msgspec.Struct):
+class Record(PlainState):
     """One group, as decided."""
 
-    entry: GroupEntry
-    host: ProcessId
-    members: set[ProcessId]
-    guests: set[ProcessId]
-    number: int  # of its view when it was placed
-    changes: int = 0  # ordered since
+    def __init__(
+        self,
+        entry: GroupEntry,
+        host: ProcessId,
+        members: Iterable[ProcessId],
+        guests: Iterable[ProcessId],
+        number: int,
+    ) -> None:
+        self.entry = entry
+        self.host = host
+        self.members = set(members)
+        self.guests = set(guests)
+        self.number = number  # of its view when it was placed
+        self.changes = 0  # ordered since
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -75,7 +83,7 @@ class Directory(PlainState):
         number: int,
     ) -> None:
         """A group that is there already."""
-        self.records[entry.gid] = Record(entry, host, set(members), set(guests), number)
+        self.records[entry.gid] = Record(entry, host, members, guests, number)
         self.placement.know(entry.gid, members, host)
 
     # -- wishes -----------------------------------------------------------------------------------
@@ -89,7 +97,7 @@ class Directory(PlainState):
     ) -> list[Order]:
         """A new group."""
         host = self.placement.place_new(entry.gid, able, first)
-        self.records[entry.gid] = Record(entry, host, set(), set(), number)
+        self.records[entry.gid] = Record(entry, host, (), (), number)
         return [(host, Host(self.since, entry, number))]
 
     def wish(self, wish: Wish, able: Sequence[ProcessId]) -> list[Order]:
