@@ -99,8 +99,7 @@ class ClusteredStack(PlacedStack):
             led.attempt = max(led.attempt, self._attempts())
         if entry.gid in self.straight:
             self.fast.add(entry.gid)
-            if self.stopped:
-                del self.straight[entry.gid]
+            del self.straight[entry.gid]
         self.has_links = self.has_links or self.links_cluster
 
     def _close_former_stay(self, g: GroupId) -> None:
@@ -164,6 +163,14 @@ class ClusteredStack(PlacedStack):
                 self.overtook.append(packet)
         else:
             super()._receive(packet)
+            if packet.group in self.fast and not self.stopped:
+                self._let_pass(packet.group)
+
+    def _let_pass(self, g: GroupId) -> None:
+        """From now on packets of g reach its machine as they are: it has a view, whose era says
+        which of them are void. Before, one that is dead could let this node in."""
+        if self.view(g) is not None:
+            self.straight[g] = self.protocols[g]
 
     def _is_of_the_past(self, packet: Receive) -> bool:
         """Is it of an era that ends? Where there is no view yet, who lets us in may be dead."""
@@ -226,7 +233,6 @@ class ClusteredStack(PlacedStack):
         for new in views:
             if new.entry.gid not in self.protocols:
                 self.open_group(new.entry)  # to lead it
-        self.straight = {g: self.protocols[g] for g in self.fast}
         cuts: dict[int, tuple[OrderingProtocol, list[Flush], list[View]]] = {}
         for membership in self._led():
             membership.void(self._attempts())
@@ -254,6 +260,8 @@ class ClusteredStack(PlacedStack):
             protocol.handle(Cut(tuple(flushes), tuple(begun)))
         for membership in self._led():
             self._release(membership)
+        for g in self.fast:
+            self._let_pass(g)
         for protocol in self.protocols.values():
             protocol.resume()
         said, self.said = self.said, []

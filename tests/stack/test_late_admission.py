@@ -1,0 +1,39 @@
+"""A sequencer dies while it lets somebody in, and its word comes late."""
+
+from __future__ import annotations
+
+import pytest
+
+from machines import Bench
+from ordercast.core.events import Multicast
+from ordercast.machinery.numbering import ViewEntry
+from ordercast.membership.standing import Ask, Broken
+from ordercast.protocols.sequencing.orders import Sequencing, SequencingHybrid
+from ordercast.protocols.sequencing.service import SequencingService
+from placings.scene import Group, Scene, entry_of, first_stacks
+
+
+@pytest.mark.parametrize("protocol", [Sequencing, SequencingHybrid])
+def test_nobody_is_let_in_by_a_sequencer_that_was_excluded(
+    protocol: type[SequencingService],
+) -> None:
+    stacks = first_stacks(Scene(protocol, (1, 2, 3), {1: Group((1, 2), 2)}, ()))
+    entry = entry_of(1, protocol)
+    b = Bench(dict(stacks))
+    stacks[3].open_group(entry)
+    b.step(3, Ask(entry, "member"))  # type: ignore[arg-type]
+    b.bring(3, 1)
+    b.bring(1, 2)
+    late = b.find(2, 3, ViewEntry)
+    b.flight.clear()
+    b.crash(2)
+    b.step(1, Broken(2))  # type: ignore[arg-type]
+    while not b.find(1, 3, ViewEntry):  # it asks the next coordinator, who lets it in
+        b.arrive(b.flight[0])
+    for packet in late:
+        b.step(3, packet.receive)
+    b.carry()
+    b.step(3, Multicast(1, b"m"))
+    b.carry()
+    assert b.texts(1) == b.texts(3) == ["m"]
+    assert b.faults == []
