@@ -59,6 +59,7 @@ class Options(msgspec.Struct, frozen=True):
     silence_ms: int = 20  # a member that owes the others a word speaks after this
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
+    bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:
@@ -335,6 +336,10 @@ class OrderingProtocol(PlainState, ABC):
 
     def numbers(self, g: GroupId) -> bool:
         """Is this process the sequencer of g?"""
+        return False
+
+    def keeps_for_others(self, g: GroupId) -> bool:
+        """Are frames of g here that others may need, whether or not this process is in it?"""
         return False
 
     # -- what a protocol page writes ------------------------------------------------------------

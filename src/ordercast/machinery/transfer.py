@@ -6,7 +6,7 @@
 
 Source 000, section 4.3, moves the view, the numbers and what detects repeats, and leaves the bodies
 behind. Here unstable bodies travel along: if the source died later, one that no member has would
-block the group for ever.
+be lost. The other way is an option (`bodies_stay`): an entry then says who has its body.
 """
 
 from __future__ import annotations
@@ -60,6 +60,23 @@ class BookEntry(msgspec.Struct, frozen=True, array_like=True):
     def numbered(self, payload: bytes) -> Numbered:
         """As it stands in a book."""
         return Numbered(self.origin, self.n, payload, self.view, self.context)
+
+
+class LeftEntry(msgspec.Struct, frozen=True, array_like=True):
+    """One unstable entry whose body stayed behind."""
+
+    N: int
+    origin: ProcessId
+    n: int
+    context: Context
+    holder: ProcessId  # numbered the group before, and has the body
+
+    def numbered(self, payload: bytes) -> Numbered:
+        """As it stands in a book, until the body is there."""
+        return Numbered(self.origin, self.n, payload, None, self.context)
+
+
+AnyEntry = BookEntry | LeftEntry
 
 
 def counts(table: Mapping[ProcessId, int]) -> Counts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.transfer import BookEntry, BookState
+from ordercast.machinery.transfer import BookEntry, BookState, LeftEntry
 from ordercast.membership.nodes import GroupEntry
 
 
@@ -58,6 +58,14 @@ class InheritEntry(msgspec.Struct, frozen=True, array_like=True):
     entry: BookEntry
 
 
+class InheritLeft(msgspec.Struct, frozen=True, array_like=True):
+    """Some of them whose bodies stay behind."""
+
+    since: int
+    gid: GroupId
+    entries: tuple[LeftEntry, ...]
+
+
 class Inherited(msgspec.Struct, frozen=True, array_like=True):
     """XFER-ACK, to the former sequencer and to the coordinator: I number these groups now."""
 
@@ -97,10 +105,11 @@ class DrainWish(msgspec.Struct, frozen=True, array_like=True):
 
 __all__ = [
     "PLACING_HEADERS", "Alter", "BookEntry", "BookState", "DrainWish", "HandOver", "Host",
-    "Inherit", "InheritEntry", "Inherited", "Load", "MigrateWish", "Settled",
+    "Inherit", "InheritEntry", "InheritLeft", "Inherited", "LeftEntry", "Load", "MigrateWish",
+    "Settled",
 ]  # fmt: skip
 
 PLACING_HEADERS: tuple[type[msgspec.Struct], ...] = (
     Host, Alter, HandOver, Inherit, InheritEntry, Inherited, Settled, Load, MigrateWish,
-    DrainWish,
+    DrainWish, InheritLeft,
 )  # fmt: skip

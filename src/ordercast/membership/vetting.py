@@ -28,7 +28,14 @@ from ordercast.membership.cluster_headers import (
     Want,
 )
 from ordercast.membership.nodes import Ballot, GroupEntry, NodeEntry, NodeView
-from ordercast.membership.placing_headers import Alter, Host, Inherit, InheritEntry, Load
+from ordercast.membership.placing_headers import (
+    Alter,
+    Host,
+    Inherit,
+    InheritEntry,
+    InheritLeft,
+    Load,
+)
 
 MAX_VIEW = 1 << 21  # eras are multiples of the numbers of node views, and have 32 bits on the wire
 
@@ -148,6 +155,12 @@ def _inherit_entry(header: InheritEntry) -> None:
     _counted(header.entry.N, header.entry.n, *(n for _, n in header.entry.context))
 
 
+def _inherit_left(header: InheritLeft) -> None:
+    for entry in header.entries:
+        _counted(entry.N, entry.n, *(n for _, n in entry.context))
+        _pids("who has a body", (entry.holder,))
+
+
 CHECKS: dict[type, Callable[[Any], None]] = {
     Join: lambda header: _node(header.node),
     Depart: lambda header: _ballots(header.ballots),
@@ -161,5 +174,6 @@ CHECKS: dict[type, Callable[[Any], None]] = {
     Alter: _alter,
     Inherit: _inherit,
     InheritEntry: _inherit_entry,
+    InheritLeft: _inherit_left,
     Load: lambda header: _counted(*(n for _, n in header.by_sender)),
 }

@@ -36,8 +36,10 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "blocking", "bodies_apart",
+    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay",
 )  # fmt: skip
+
+SWITCHES = ("balance", "blocking", "bodies_apart", "bodies_stay", "rejoin", "sequencer")
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
@@ -73,6 +75,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
+    bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
     sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
@@ -99,7 +102,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
         check_durability(self.resilience, self.uniform)
-        for name in ("balance", "blocking", "bodies_apart", "rejoin", "sequencer"):
+        for name in SWITCHES:
             _check_switch(name, getattr(self, name))
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
@@ -143,6 +146,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             resend_window=self.resend_window,
             blocking=self.blocking,
             bodies_apart=self.bodies_apart,
+            bodies_stay=self.bodies_stay,
             driver_consumes=True,
         )
 

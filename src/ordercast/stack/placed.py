@@ -32,6 +32,8 @@ from ordercast.membership.placing_headers import (
     Inherit,
     Inherited,
     InheritEntry,
+    InheritLeft,
+    LeftEntry,
     Load,
     MigrateWish,
     Settled,
@@ -46,7 +48,7 @@ MAX_SENDERS = 16  # that such a word names
 ERAS_PER_VIEW = 1024  # a group that is made anew begins in an era above those of its former life
 
 
-Heirloom = tuple[ProcessId, Inherit, dict[int, tuple[BookEntry, bytes]]]
+Heirloom = tuple[ProcessId, Inherit, dict[int, tuple[BookEntry | LeftEntry, bytes]]]
 """The book of a group on its way here: from whom, the book, its entries so far."""
 
 
@@ -100,7 +102,7 @@ class PlacedStack(Stack, Cluster):
         protocol = self.protocols.get(gid)
         if protocol is None or protocol.together is None:
             return self.pids[:1] == (self.me,)
-        return protocol.numbers(gid)
+        return protocol.numbers(gid) or protocol.keeps_for_others(gid)
 
     def known_groups(self) -> dict[GroupId, KnownGroup]:
         """Groups that are open here; at the coordinator all groups."""
@@ -256,6 +258,8 @@ class PlacedStack(Stack, Cluster):
             self._inherit(q, order)
         elif isinstance(order, InheritEntry):
             self._inherit_entry(q, order, payload)
+        elif isinstance(order, InheritLeft):
+            self._inherit_left(q, order)
         elif isinstance(order, Inherited):
             self._inherited(q, order)
         elif isinstance(order, Settled | Load):
@@ -305,7 +309,12 @@ class PlacedStack(Stack, Cluster):
         for gid, (state, entries) in service.hand_over(order.gids, order.to).items():
             self._tell((order.to,), Inherit(order.since, self.entries[gid], state, order.gids))
             for book_entry, body in entries:
-                self._tell((order.to,), InheritEntry(order.since, gid, book_entry), body)
+                if isinstance(book_entry, BookEntry):
+                    self._tell((order.to,), InheritEntry(order.since, gid, book_entry), body)
+            left = [entry for entry, _ in entries if isinstance(entry, LeftEntry)]
+            for k in range(0, len(left), self.options.fetch_batch):
+                some = tuple(left[k : k + self.options.fetch_batch])
+                self._tell((order.to,), InheritLeft(order.since, gid, some))
 
     def _inherit(self, q: ProcessId, inherit: Inherit) -> None:
         self._check_placed(inherit.group)
@@ -323,6 +332,18 @@ class PlacedStack(Stack, Cluster):
         if heirloom is not None and heirloom[0] == q:
             heirloom[2][word.entry.N] = (word.entry, payload)
             self._inherit_when_complete(word.gid)
+
+    def _inherit_left(self, q: ProcessId, word: InheritLeft) -> None:
+        heirloom = self.inheriting.get(word.gid)
+        if heirloom is None or heirloom[0] != q:
+            return
+        service = self.protocols.get(word.gid)
+        part = service.parts.get(word.gid) if isinstance(service, SequencingService) else None
+        here = {} if part is None else part.left
+        if any(entry.holder == self.me and entry.N not in here for entry in word.entries):
+            raise PeerError("it says that a body is here which is not")
+        heirloom[2].update((entry.N, (entry, b"")) for entry in word.entries)
+        self._inherit_when_complete(word.gid)
 
     def _inherit_when_complete(self, gid: GroupId) -> None:
         source, inherit, _ = self.inheriting[gid]
@@ -398,10 +419,10 @@ class PlacedStack(Stack, Cluster):
         return not (others and any(self._hands_over(gid) for gid in self.protocols))
 
     def _hands_over(self, gid: GroupId) -> bool:
-        """Is its book on the way from here to another?"""
+        """Is its book on the way from here to another, or are bodies here that another needs?"""
         protocol = self.protocols[gid]
         part = protocol.parts.get(gid) if isinstance(protocol, SequencingService) else None
-        return part is not None and part.legacy is not None
+        return part is not None and (part.legacy is not None or bool(part.left))
 
     def _on_depart(self, q: ProcessId, depart: Depart) -> None:
         """One that numbers, or is about to, is drained first. It will say good-bye again."""

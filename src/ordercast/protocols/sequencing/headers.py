@@ -83,3 +83,25 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     """To the sequencer: all numbers up to N are here."""
 
     N: int
+
+
+class FetchFor(msgspec.Struct, frozen=True, array_like=True):
+    """FETCH, forwarded to one that numbered before: send those of the entries first..last to
+    process `to` whose bodies stayed with you."""
+
+    to: ProcessId
+    first: int
+    last: int
+
+
+class Former(msgspec.Struct, frozen=True, array_like=True):
+    """From the sequencer to one that sent FETCH: these numbered before me, and will answer."""
+
+    processes: tuple[ProcessId, ...]
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True):
+    """HISTORY-RELEASE, from the sequencer to one that numbered before: the bodies that stayed with
+    you are not needed any more."""
+
+    move: int  # hand-overs of this era so far; it is not about bodies that stay from later on

@@ -33,6 +33,7 @@ from ordercast.protocols.sequencing.headers import (
     AskHeld,
     DoMulticast,
     DoNumber,
+    Former,
     Forwarded,
     Held,
     Ids,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 NOT_ASKED: tuple[Context, Ids] = ((), ())
 
 FROM_THE_SEQUENCER = frozenset(
-    (AcceptIn, AcceptedIn, NumberIn, ViewEntry, Status, AskHeld, Moved, Forwarded)
+    (AcceptIn, AcceptedIn, NumberIn, ViewEntry, Status, AskHeld, Moved, Forwarded, Former)
 )
 
 

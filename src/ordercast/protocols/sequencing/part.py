@@ -4,13 +4,13 @@
     the book is there             the next one numbers; what it waits for as a member is in the book
     it says so                    the former sequencer tells all who send or deliver: MOVED
 
-What travels is in `machinery.transfer`.
+What travels is in `machinery.transfer`; what may stay, in `protocols.sequencing.left_behind`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -19,24 +19,24 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, first_named
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import Numbering
-from ordercast.machinery.transfer import BookEntry, BookState, counts, reopened
+from ordercast.machinery.transfer import AnyEntry, BookState, counts, reopened
 from ordercast.protocols.sequencing.explained import kept_by_part
 from ordercast.protocols.sequencing.headers import (
     DoMulticast,
     Moved,
 )
+from ordercast.protocols.sequencing.left_behind import LeftBehindPart
 from ordercast.protocols.sequencing.member import NOT_ASKED
-from ordercast.protocols.sequencing.sequencer import SequencerPart
 
 
-class GroupPart(SequencerPart):
+class GroupPart(LeftBehindPart):
     """One group: all of it."""
 
     # -- the group is handed over -----------------------------------------------------------------
 
     def hand_over(
         self, g: GroupId, to: ProcessId
-    ) -> tuple[BookState, list[tuple[BookEntry, bytes]]]:
+    ) -> tuple[BookState, list[tuple[AnyEntry, bytes]]]:
         """Stop numbering, and give the book away. What comes from now on is forwarded."""
         book, view = self.book, self.latest_view(g)
         assert book is not None
@@ -61,12 +61,12 @@ class GroupPart(SequencerPart):
             tuple(sorted({*self.former, self.me})),
             len(book.history),
         )
-        entries = [(BookEntry.of(N, e), e.payload) for N, e in book.history.items()]
+        entries = self.travelling(g)
         waiting = list(self._waiting_requests(book))
         # Who left may not have delivered its last view: it must know whom to ask.
         to_tell = (*view.senders, *book.leaving, *self.guests.untold)
         self.word_of_move = Moved(to, self.move + 1), tuple(dict.fromkeys(to_tell))
-        self.legacy = book.history
+        self.legacy = self.keep_bodies(book.history)
         self.book, self.successor = None, to
         self.service.members_changed()
         self.guests = GuestBook((), {})
@@ -84,12 +84,13 @@ class GroupPart(SequencerPart):
                 yield p, DoMulticast(n, *self.asked.get((p, n), NOT_ASKED)), m
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        """Also what was handed over and has perhaps not arrived."""
+        """Also what was handed over and has perhaps not arrived, or stayed here."""
         kept = super().unstable(g)
-        if not self.legacy:
+        handed = self.legacy or self.left
+        if not handed:
             return kept
         here = {(entry.origin, entry.n) for entry in kept}
-        return kept + tuple(e for e in self.as_kept(self.legacy) if (e.origin, e.n) not in here)
+        return kept + tuple(e for e in self.as_kept(handed) if (e.origin, e.n) not in here)
 
     def settled_leavers(self) -> tuple[ProcessId, ...]:
         """Who left, and all have delivered the view without it: said once."""
@@ -122,7 +123,7 @@ class GroupPart(SequencerPart):
             self.acknowledge(g)
 
     def take_book(
-        self, g: GroupId, state: BookState, entries: Iterable[tuple[BookEntry, bytes]]
+        self, g: GroupId, state: BookState, entries: Collection[tuple[AnyEntry, bytes]]
     ) -> None:
         """The book is here. The first number is given when those of all groups that came with it
         are."""
@@ -151,8 +152,10 @@ class GroupPart(SequencerPart):
         self.move += 1
         self.acknowledge(g)
         self.start_timer(g, "status", self.options.status_ms)
+        self.take_left(g, entries)
         for N, entry in list(self.book.history.items()):
-            self.place(g, N, self.book.stable, entry)
+            if N not in self.elsewhere:
+                self.place(g, N, self.book.stable, entry)
 
     def begin_to_number(self, g: GroupId) -> None:
         """What came before the book."""
@@ -212,4 +215,5 @@ class GroupPart(SequencerPart):
     def holdings(self, g: GroupId) -> Holdings:
         here = super().holdings(g)
         more = sum(map(len, self.deferred.values())) + len(self.unready) + len(self.unnamed)
-        return msgspec.structs.replace(here, held=here.held + more)
+        history = here.history + len(self.left)
+        return msgspec.structs.replace(here, held=here.held + more, history=history)

@@ -157,13 +157,18 @@ class SequencerPart(MemberPart):
         stable = self.guests.stable[p]
         n = max(stable, self.entered.get(p, 0))
         pending = [(N, k) for N, k in self.guests.pending[p] if k <= n]
-        held_up_to = self.held_up_to if self._somebody_else() else book.N
+        held_up_to = self.known_held()
         held = max((k for N, k in pending if held_up_to >= N), default=stable)
         word = AcceptedIn(n, stable, pending[-1][0] if pending else 0, held)
         if p == self.me:
             self._accepted(g, word)
         else:
             self.out.send_word(p, g, self.views[g].era, word)
+
+    def known_held(self) -> int:
+        """Numbers up to this one are held by a member."""
+        assert self.book is not None
+        return self.held_up_to if self._somebody_else() else self.book.N
 
     def _somebody_else(self) -> bool:
         """Is there a member other than the sequencer, who would have to deliver?"""

@@ -23,14 +23,14 @@ from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol, Reach
 from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.machinery.numbering import Context, Numbered
-from ordercast.machinery.transfer import BookEntry, BookState
+from ordercast.machinery.transfer import AnyEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
-from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved
+from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved, Release
 from ordercast.protocols.sequencing.part import GroupPart
 from ordercast.protocols.sequencing.sequencer import SequencerPart
 
-HandedOver = tuple[BookState, Iterable[tuple[BookEntry, bytes]]]
-"""The book of a group, and its unstable entries with their bodies."""
+HandedOver = tuple[BookState, Collection[tuple[AnyEntry, bytes]]]
+"""The book of a group, and its unstable entries with their bodies, but for those that stay."""
 
 
 class Tally:
@@ -48,7 +48,7 @@ class SequencingService(OrderingProtocol):
     handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
     causal: ClassVar[bool]  # contexts name what the sender had seen
-    linked_headers = (Forwarded, Moved)
+    linked_headers = (Forwarded, Moved, Release)
     header_version = 5
     kind: ClassVar[type[GroupPart]] = GroupPart  # the tests put faulty ones here
 
@@ -460,6 +460,10 @@ class SequencingService(OrderingProtocol):
     def numbers(self, g: GroupId) -> bool:
         part = self.parts.get(g)
         return part is not None and part.book is not None
+
+    def keeps_for_others(self, g: GroupId) -> bool:
+        part = self.parts.get(g)
+        return part is not None and bool(part.left)
 
     # -- the cut ----------------------------------------------------------------------------------
 
