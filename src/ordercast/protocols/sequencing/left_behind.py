@@ -160,6 +160,9 @@ class LeftBehindPart(SequencerPart):
         asked = [N for N in self.left if fetch.first <= N <= fetch.last]
         for N in asked[: self.options.fetch_batch]:
             entry = self.left[N]
+            if fetch.to == self.me:  # it was let in once more since, by the next one
+                self.place(g, N, 0, entry)
+                continue
             self.note("retransmit", g, entry.origin, entry.n, f"number {N} to {fetch.to}")
             self.send(fetch.to, g, self.accept(N, entry, 0), entry.payload)
 
