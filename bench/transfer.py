@@ -67,7 +67,7 @@ class Before(Workload, frozen=True, kw_only=True):
     ) -> list[Planned]:
         """The group moves in the middle of the easy part."""
         times = [BEGIN_MS + k * APART_MS for k in range(self.at_first)]
-        first = self.move_ms - AROUND_MS
+        first = BEGIN_MS + self.at_first * APART_MS
         times += [first + k * EASY_MS for k in range(round(2 * AROUND_MS / EASY_MS))]
         return [
             Planned(round(ms * TICKS_PER_MS), MEMBERS[k % len(MEMBERS)], (1,))
@@ -77,7 +77,7 @@ class Before(Workload, frozen=True, kw_only=True):
     @property
     def move_ms(self) -> float:
         """When the group is to move."""
-        return BEGIN_MS + self.at_first * APART_MS + AROUND_MS
+        return BEGIN_MS + self.at_first * APART_MS + AROUND_MS - EASY_MS
 
     @property
     def at_first(self) -> int:
