@@ -125,6 +125,23 @@ def test_what_has_no_body_here_travels_on_without_it_whatever_is_asked_for_here(
     finished(b, "a")
 
 
+def test_a_body_that_came_since_is_the_next_sequencers_to_hand_on() -> None:
+    b = served()
+    numbered(b, "a")
+    b.move(1, S, 3)
+    b.bring(S, header=Moved)
+    b.ring(3, "gap", 1)
+    b.bring(3, S, FetchFor)
+    b.bring(S, 3, AcceptIn)
+    b.services[3].parts[1].options = AT_ONCE
+    _, entries = book = b.freeze(1, 3, T)
+    assert list(entries) == [(BookEntry(1, 2, 1, (), None), b"a")]
+    assert [p.header for p in b.find(3, S)] == [Release(1)]
+    b.succeed(1, T, book)
+    b.tell_moved(1, 3)
+    finished(b, "a")
+
+
 def test_the_option_of_a_node_reaches_its_groups() -> None:
     assert NodeOptions.given({"bodies_stay": True}).for_stack().bodies_stay
     assert not NodeOptions.given({}).for_stack().bodies_stay
@@ -394,6 +411,7 @@ def test_a_member_asks_in_vain_until_the_flush_that_ends_the_era() -> None:
     b.go_on(rounds=5)
     assert b.texts(2) == b.texts(3) == []
     flush(b)
+    assert b.part(T, 1).elsewhere == {}
     b.settle()
     assert b.texts(1) == b.texts(2) == b.texts(3)
     assert sorted(b.texts(1)) == ["a", "b", "c"]

@@ -93,7 +93,6 @@ class LeftBehindPart(SequencerPart):
         told so."""
         book = self.book
         assert book is not None
-        book.prune()
         holders = set(self.elsewhere.values())
         here = {**self.left, **self.kept, **self.arrived}
         for N in [N for N in self.elsewhere if book.stable >= N or N in here]:
