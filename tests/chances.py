@@ -64,9 +64,9 @@ class Chances:
         return COMPONENTS[self.protocol.together](groups)
 
     def run(self) -> None:
-        deeds = (self.say, self.say, self.arrive, self.arrive, self.arrive, self.arrive)
-        deeds += (self.arrive, self.lose, self.repeat, self.ring, self.move, self.leave, self.join)
-        deeds += (self.visit, self.settle)
+        deeds = [self.say, self.say, self.arrive, self.arrive, self.arrive, self.arrive]
+        deeds += [self.arrive, self.lose, self.repeat, self.ring, self.move, self.leave, self.join]
+        deeds += [self.visit, self.settle]
         for _ in range(STEPS):
             self.rng.choice(deeds)()
         self.bench.settle()

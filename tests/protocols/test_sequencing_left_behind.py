@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bench.transfer import measure
 from chances import Chances
 from ordercast.core.events import Change, Cut, Flush, Receive, View
 from ordercast.core.ids import ProcessId
@@ -43,6 +44,7 @@ from ordercast.simulation.clustered import (
     simulate_cluster,
 )
 from ordercast.simulation.config import GroupConfig
+from ordercast.simulation.costs import CostModel
 from ordercast.simulation.faults import Heal
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
@@ -461,7 +463,7 @@ MESSAGES = 8
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Somebody looks at the node of a host."""
+    """Somebody looks at the node of a host, which is about to ask for the group once more."""
 
     host: int
     at_ms: float
@@ -469,6 +471,7 @@ class Look(msgspec.Struct, frozen=True):
 
     def apply(self, simulation: ClusterSimulation) -> None:
         machine: Any = simulation.machines[self.host]
+        machine.open_group(machine.entries[1])
         _, frames = machine.report_groups()
         self.seen.extend((len(frames), machine.leads(1), machine.owes_nothing()))
 
@@ -523,3 +526,11 @@ def test_a_peer_that_names_a_body_which_is_not_here_is_blamed() -> None:
     said = (Inherit(0, group, state, (1,)), left)
     out = stack.step([Receive(1, CLUSTER_GROUP, 0, header, b"") for header in said])
     assert out.faults == [(1, "it says that a body is here which is not")]
+
+
+def test_the_measurement_moves_the_same_book_both_ways() -> None:
+    costs = CostModel(receive_us=8.0, send_us=4.0)
+    travel, stay = (measure(60, 1_000, costs, 0.05, stay=stay) for stay in (False, True))
+    assert travel.entries == stay.entries == 60
+    assert travel.bytes > 60 * 1_000 > stay.bytes > 0
+    assert travel.forwarded == 0

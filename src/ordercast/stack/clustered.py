@@ -86,8 +86,9 @@ class ClusteredStack(PlacedStack):
         """Take part in a group, as a member, as a guest, or to lead it."""
         if entry.gid in self.protocols:
             view = self.view(entry.gid)
-            if view is None or self.me in view.peers:
-                return  # it is led here, or asked for already
+            needed = self.protocols[entry.gid].keeps_for_others(entry.gid)
+            if view is None or self.me in view.peers or needed:
+                return  # it is led here, or asked for already, or has what others need
             self._close_former_stay(entry.gid)
         self.entries[entry.gid] = entry
         coordinator = self.pids[0] if self.pids else None

@@ -22,7 +22,8 @@ Departures from the source
       sequencer.                                                          (test_sequencing_D4_...)
   D5  A leaver's group keeps its place in the contexts of groups that it met until all have
       delivered the view without it.                                      (test_sequencing_D5_...)
-  D6  Unstable bodies travel with a group to its next sequencer.          (test_sequencing_D6_...)
+  D6  Unstable bodies travel with a group to its next sequencer, unless `bodies_stay`
+      is asked for.                                                       (test_sequencing_D6_...)
   D7  Before a sender speaks in another group, it must have its last frame back, with its number;
       if it numbers that frame itself, or is a guest, one other member must have it. A crash would
       leave a gap.                                                        (test_sequencing_D7_...)
