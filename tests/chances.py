@@ -22,7 +22,7 @@ from sequencers import AT_ONCE, S, Served, T
 EVERYBODY = (1, 2, 3, 4)
 GROUPS = (1, 2, 3)
 STEPS = 160
-APART = Options(bodies_apart=True)
+OPTIONS = (AT_ONCE, Options(), Options(bodies_apart=True))
 COMPONENTS = {"strong": strong_components, "weak": weak_components}
 
 
@@ -52,7 +52,7 @@ class Chances:
             placed,
             guests=guests,
             others=(*EVERYBODY, S, T),
-            options=replace(rng.choice((AT_ONCE, Options(), APART)), bodies_stay=bodies_stay),
+            options=replace(rng.choice(OPTIONS), bodies_stay=bodies_stay),
         )
         self.said = 0
 

@@ -25,8 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
@@ -149,7 +147,7 @@ class LeftBehindPart(SequencerPart):
     def gaps(self, g: GroupId) -> dict[int, Awaited]:
         gaps = super().gaps(g)
         for N in gaps.keys() & self.elsewhere.keys():
-            gaps[N] = msgspec.structs.replace(gaps[N], process=self.elsewhere[N])
+            gaps[N] = Awaited("number", g, self.elsewhere[N], N)
         return gaps
 
     # -- who numbered before ----------------------------------------------------------------------
