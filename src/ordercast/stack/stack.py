@@ -13,7 +13,7 @@ All parts write into one `Output`, so nothing is copied from layer to layer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.state import PlainState, copy_plain
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
@@ -30,6 +31,9 @@ from ordercast.reliability.gate import ASK, GATE_HEADERS, Gate
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
 from ordercast.stack.gated import Gated
 
+P = TypeVar("P", bound=PlainState)
+
+SHARED = frozenset(("protocols", "straight", "domains", "memberships", "gates"))  # by groups
 MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
 
 
@@ -345,12 +349,14 @@ class Stack(Gated):
 
     def copy(self) -> Self:
         """An independent twin with no effects pending."""
-        twin = super().copy()
+        twin = object.__new__(type(self))
+        own = {name: value for name, value in self.state().items() if name not in SHARED}
+        twin.__dict__.update((name, copy_plain(value)) for name, value in own.items())
         twin.out = Output()
         # What several groups share is shared in the twin, too.
-        machines = {id(old): old.copy() for old in self.protocols.values()}
-        memberships = {id(old): old.copy() for old in self.memberships.values()}
-        gates = {id(old): old.copy() for old in self.gates.values()}
+        machines = _copied(self.protocols.values())
+        memberships = _copied(self.memberships.values())
+        gates = _copied(self.gates.values())
         twin.gates = {g: gates[id(old)] for g, old in self.gates.items()}
         twin.protocols = {g: machines[id(old)] for g, old in self.protocols.items()}
         twin.straight = {g: twin.protocols[g] for g in self.straight}
@@ -361,3 +367,8 @@ class Stack(Gated):
             if g in twin.memberships:
                 twin.memberships[g].protocol = protocol
         return twin
+
+
+def _copied(parts: Iterable[P]) -> dict[int, P]:
+    """A copy of each, under the id of the original."""
+    return {key: part.copy() for key, part in {id(part): part for part in parts}.items()}
