@@ -256,6 +256,23 @@ class HandsOverNoBodies(Sequencing):
     kind = PartThatLeavesBodies
 
 
+class HybridHandsOverNoBodies(SequencingHybrid):
+    """The same, where the next frame of the former sequencer may depend on such a body."""
+
+    kind = PartThatLeavesBodies
+
+
+class PartThatSpeaksAtOnce(GroupPart):
+    def exposed(self, g: GroupId, N: int) -> bool:
+        return self.book is not None and super().exposed(g, N)
+
+
+class SpeaksWhileItHandsOver(SequencingHybrid):
+    """What is in a book on its way counts as held by another."""
+
+    kind = PartThatSpeaksAtOnce
+
+
 class PartThatForgetsLingering(GroupPart):
     def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
         state, entries = super().hand_over(g, to)
