@@ -37,6 +37,7 @@ FOUND_BY_THE_SWEEP = [
     ("fast", 422),  # excluded by a view that only some have begun, without its coordinator
     ("fifo", 554),  # a newcomer hears of a view before the word to begin it
     ("block_total", 237),  # a view announced after one that was only ready elsewhere
+    ("javagroups", 862),  # two attempts after one view, each with numbers for the groups
     ("sequencing_hybrid", 531),  # who left has not seen its last view when others number the group
 ]
 

@@ -23,7 +23,15 @@ from ordercast.membership.cluster_headers import (
     UnstableFrame,
 )
 from ordercast.membership.directory import eligible, hosts_after
-from ordercast.membership.nodes import LEAP, Ballot, GroupEntry, NodeEntry, NodeView, deciding
+from ordercast.membership.nodes import (
+    LEAP,
+    Ballot,
+    GroupEntry,
+    NodeEntry,
+    NodeView,
+    deciding,
+    first_unused,
+)
 
 Frames = dict[tuple[GroupId, ProcessId, int], Kept]  # by (group, origin, n)
 Nodes = tuple[ProcessId, ...]
@@ -190,8 +198,10 @@ class Ending(PlainState):
             marks[end.domain(pages)] = max(end.mark, marks.get(end.domain(pages), 0))
         is_new = view.coordinator != newest.coordinator
         # Another attempt from the same view may have been installed where we cannot see it: what
-        # sets the two apart is their number.
-        leap = self.attempt.number - newest.number + (LEAP if is_new else 0)
+        # sets the two apart is their number. And who led before may have made views unseen.
+        leap = self.attempt.number - newest.number
+        if is_new or self.attempt.number >= first_unused(newest.number):
+            leap += LEAP
         succession = Succession(view.coordinator, is_new, stride, leap)
         leaders = self._leaders(view, staying, ends, pages)
         return NextViews(
