@@ -134,8 +134,8 @@ class Engine:
     def _codec_of(self, g: GroupId) -> ChannelCodec | None:
         """Of a group that is open: the stack opens those by itself that this node is to lead."""
         codec = self._channels.get(g)
-        if codec is None and g in self.stack.entries:
-            codec = self._channel(self.stack.entries[g])
+        if codec is None and (entry := self.stack.entry_of(g)) is not None:
+            codec = self._channel(entry)
         return codec
 
     def leave(self, g: GroupId) -> None:

@@ -70,7 +70,7 @@ class ClusteredStack(PlacedStack):
         self.draining: set[ProcessId] = set()
         self.ahead: list[tuple[ProcessId, msgspec.Struct, bytes]] = []
         self.traffic: dict[GroupId, dict[ProcessId, int]] = {}
-        self.overtook: list[Receive] = []  # changes of groups under the node view to come
+        self.overtook: list[Receive] = []  # came before the node view under which they were sent
         self.said: list[Multicast] = []  # by the application, while the view ends
         carried_by = network if cluster_network is None else cluster_network
         self.links_cluster = STRENGTH[carried_by] < STRENGTH["N2"]
@@ -159,7 +159,9 @@ class ClusteredStack(PlacedStack):
                 self.out.faults.append((packet.src, str(fault)))
         elif packet.src not in self.in_view or (self.stopped and self._is_of_the_past(packet)):
             return
-        elif self.stopped and type(packet.header) in MEMBERSHIP_HEADERS:
+        elif self.stopped and (
+            type(packet.header) in MEMBERSHIP_HEADERS or packet.group not in self.protocols
+        ):
             if len(self.overtook) < self.options.max_held:  # else it is asked for again
                 self.overtook.append(packet)
         else:
@@ -176,7 +178,20 @@ class ClusteredStack(PlacedStack):
     def _is_of_the_past(self, packet: Receive) -> bool:
         """Is it of an era that ends? Where there is no view yet, who lets us in may be dead."""
         view = self.view(packet.group)
-        return view is None or packet.era <= view.era
+        if view is not None:
+            return packet.era <= view.era
+        return packet.group in self.protocols or packet.era != self._era_to_come(packet.group)
+
+    def _era_to_come(self, g: GroupId) -> int | None:
+        """Of a group that is ready to begin here."""
+        groups = () if self.prepared is None else self.prepared.groups
+        return next((new.era for new in groups if new.entry.gid == g), None)
+
+    def entry_of(self, g: GroupId) -> GroupEntry | None:
+        """Of a group that is open here, or will be when the next node view begins."""
+        groups = () if self.prepared is None else self.prepared.groups
+        to_come = (new.entry for new in groups if new.entry.gid == g)
+        return self.entries.get(g) or next(to_come, None)
 
     # -- the end of a node view -------------------------------------------------------------------
 
