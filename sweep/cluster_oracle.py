@@ -200,8 +200,17 @@ def driven_out(done: ClusterRun) -> Iterator[str]:
     if cut or config.network.loss or done.merging:
         return
     for ms, p, news in done.simulation.story:
-        if isinstance(news, Out) and p not in done.simulation.departing:
+        left = p in done.simulation.departing
+        if isinstance(news, Out) and not left and _was_let_in(done, p):
             yield f"process {p} was excluded at {ms:.0f} ms, though all could hear it"
+
+
+def _was_let_in(done: ClusterRun, p: ProcessId) -> bool:
+    """Did anybody hear of it but a coordinator that has died since?"""
+    return any(
+        p in nodes and q != p and (q != nodes[0] or q in done.living)
+        for _, q, _, nodes in done.installed
+    )
 
 
 # -- nothing is blocked for ever ------------------------------------------------------------------

@@ -37,6 +37,10 @@ FOUND_BY_THE_SWEEP = [
     ("fast", 422),  # excluded by a view that only some have begun, without its coordinator
     ("fifo", 554),  # a newcomer hears of a view before the word to begin it
     ("block_total", 237),  # a view announced after one that was only ready elsewhere
+    ("cbcast", 6633),  # a late word that a side was too small
+    ("cbcast", 4494),  # only who announced the last view is missing
+    ("agreed", 4529),  # a newcomer must look for who was lost before it came
+    ("sequencer_pb", 5640),  # who left had delivered what the others lack
     ("javagroups", 862),  # two attempts after one view, each with numbers for the groups
     ("sequencing_hybrid", 531),  # who left has not seen its last view when others number the group
 ]

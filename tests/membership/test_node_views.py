@@ -20,12 +20,13 @@ from ordercast.membership.cluster_headers import (
     InstallView,
     Join,
     Nodes,
+    NoPrimary,
     Overruled,
     PrepareView,
     Stuck,
 )
 from ordercast.membership.knowledge import ballot_of
-from ordercast.membership.nodes import LEAP, GroupEntry, NodeEntry, NodeView, first_unused
+from ordercast.membership.nodes import LEAP, Ballot, GroupEntry, NodeEntry, NodeView, first_unused
 from ordercast.membership.standing import (
     Ask,
     Blocked,
@@ -290,6 +291,50 @@ def test_who_tries_a_number_among_those_of_anothers_view_takes_higher_ones() -> 
     (word,) = bench.find(3, 2, Overruled)
     assert isinstance(word.header, Overruled)
     assert word.header.followed.number == first_unused(ready.attempt.number) - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "goes_on"),
+    [
+        ((0, 1), True),  # 0 announced the view after it, and counts that one, too
+        ((0, 7), True),
+        ((0, 7, 8), False),  # 7 and 8 may never have heard of it, and go on
+    ],
+)
+def test_a_view_need_not_be_won_if_only_who_announced_a_later_one_is_missing(
+    before: tuple[ProcessId, ...], *, goes_on: bool
+) -> None:
+    bench = ClusterBench(3)
+    for p in (1, 2):  # the word that a majority has view 3 is lost
+        nodes = bench.nodes[p]
+        nodes.ballots = [Ballot(2, 0, before), *nodes.ballots]
+        nodes.departed = {7} if len(before) == 2 else set()
+    bench.crash(0)
+    bench.breaks(0, at=(1, 2))
+    bench.carry()
+    assert (bench.nodes[1].pids == (1, 2)) == goes_on
+    assert bool(bench.told(1, Blocked)) != goes_on
+
+
+def test_word_that_a_side_was_too_small_is_void_where_a_view_began_since() -> None:
+    bench = ClusterBench(3)
+    bench.nodes[2].followed = Attempt(9, 1, 1)
+    bench.step(2, _packet(1, NoPrimary(Attempt(9, 1, 1), 3, (0,))))
+    assert not bench.told(2, Blocked) and bench.nodes[2].blocked is None
+
+
+def test_a_newcomer_looks_for_those_who_were_lost_before_it_came() -> None:
+    bench = ClusterBench(3)
+    bench.tick(2 * TIMEOUT, cut=between(2))
+    assert bench.nodes[0].pids == (0, 1)
+    bench.step(0, _packet(9, Join(NodeEntry(9, "n9", 1))))
+    (word,) = bench.find(0, 9, Nodes)
+    assert isinstance(word.header, Nodes)
+    assert [node.pid for node in word.header.lost] == [2]
+    options = ClusterOptions(heartbeat_ms=20, suspect_ms=20 * TIMEOUT)
+    newcomer = ClusteredStack(NodeEntry(9, "n9", 1), PAGES, cluster_options=options, network="N2")
+    newcomer.step([GetIn((0,)), word.receive])  # type: ignore[list-item]
+    assert list(newcomer.lost) == [2]
 
 
 def test_those_who_installed_different_views_vote_together_and_one_side_of_them_goes_on() -> None:

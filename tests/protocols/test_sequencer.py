@@ -414,13 +414,27 @@ def test_sequencer_D6_a_frame_of_a_former_stay_that_comes_late_takes_no_number(w
     assert b.texts(1) == b.texts(2) == b.texts(3) == ["new"]
 
 
+def test_who_left_supplies_what_the_others_lack_if_the_sequencer_dies(way: Way) -> None:
+    b = joined(way)
+    b.step(1, Change(G, joined=(3,)))
+    b.settle()
+    b.say(1, "m")
+    b.lose(1, 2)
+    b.step(1, Change(G, left=(3,)))
+    b.lose(1, 2)
+    b.carry()
+    assert b.texts(3) == ["m"]
+    assert 3 not in b.machines[3].views[G].members
+    assert any(kept.payload == b"m" for kept in b.machines[3].unstable(G))
+
+
 def test_sequencer_D6_a_rejoiner_does_not_start_at_the_view_of_its_former_stay(way: Way) -> None:
     b = joined(way)
     b.step(1, Change(G, joined=(3,)))
     first = b.find(1, 3, ViewEntry)[0]
     b.carry()
     b.step(1, Change(G, left=(3,)))
-    b.carry()
+    b.settle()
     last = b.machines[3].views[G]
     again = b.machines[3] = way.protocol(3)
     again.left_in = {G: (last.era, last.start)}

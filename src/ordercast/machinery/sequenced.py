@@ -215,9 +215,10 @@ class SequencedMember(ExplainedMember):
         if not self.handed:
             self.taken = self.R  # a view needs no consumption
         if not self.delivers:  # our last: nothing after it is for us
+            # What was before it is kept until the era ends, or the group is closed here: if the
+            # sequencer dies, others may have none of it.
             self.taken = self.top = self.R
             self.arrived.clear()
-            self.kept.clear()
             if self.me in entry.guests:
                 self.numbered = self.done.get(self.me, 0)
             self.acknowledge(g)
@@ -227,7 +228,8 @@ class SequencedMember(ExplainedMember):
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
-        if not self.delivers:
+        if not self.delivers:  # it left, and keeps what others may lack
+            self.kept = {N: entry for N, entry in self.kept.items() if stable < N}
             return
         if top > self.top:
             self.top = top
@@ -303,7 +305,8 @@ class SequencedMember(ExplainedMember):
         elif name == "ack":
             if self.taken > self.acked:
                 self.acknowledge(g)
-        elif self.kept or (self.numbered and self.requests):  # "repeat": a word may be lost
+        elif (self.kept and self.delivers) or (self.numbered and self.requests):
+            # "repeat": a word may be lost
             self.acknowledge(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:

@@ -36,7 +36,7 @@ class Arrivals(Sides):
     def _on_join(self, node: NodeEntry) -> None:
         if node.pid in self.pids:
             assert self.node_view is not None
-            self._tell((node.pid,), Nodes(self.node_view, tuple(self.ballots), self.installed))
+            self._tell((node.pid,), self._nodes(self.node_view))
             return
         if not self.coordinates:
             if self.pids and self.pids[0] not in (self.me, node.pid):
@@ -75,8 +75,12 @@ class Arrivals(Sides):
         self._put_in_force(view)
         self.acks = {self.me}
         if told:
-            self._tell(told, Nodes(view, tuple(self.ballots), self.installed))
+            self._tell(told, self._nodes(view))
         self._confirm()
+
+    def _nodes(self, view: NodeView) -> Nodes:
+        """A newcomer must look for those, too, who were lost before it came."""
+        return Nodes(view, tuple(self.ballots), self.installed, tuple(self.lost.values()))
 
     def _on_nodes(self, q: ProcessId, nodes: Nodes) -> None:
         if self.out_of_it or not self._is_news(nodes.view):
@@ -114,6 +118,7 @@ class Arrivals(Sides):
         # only in a view that was prepared later, from a newer one than this, has not.
         older = [ballot for ballot in self.ballots if ballot.number < nodes.view.number]
         self.departed |= {p for ballot in older for p in ballot.nodes}.difference(nodes.view.pids)
+        self.lost.update((node.pid, node) for node in nodes.lost)
         self._put_in_force(nodes.view)
 
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:

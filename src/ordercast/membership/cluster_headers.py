@@ -77,12 +77,13 @@ class Depart(msgspec.Struct, frozen=True, array_like=True):
     ballots: tuple[Ballot, ...] = ()  # so whoever goes on without me must win these, too
 
 
-class Nodes(msgspec.Struct, frozen=True, array_like=True):
+class Nodes(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """From the coordinator: nodes came or went in order. No group changes by it."""
 
     view: NodeView
     ballots: tuple[Ballot, ...]  # the views that decide a vote until this one is confirmed
     installed: Attempt | None  # the last attempt before it: views since then were announced
+    lost: tuple[NodeEntry, ...] = ()  # excluded before; they may live, and be looked for
 
 
 class NodesAck(msgspec.Struct, frozen=True, array_like=True):

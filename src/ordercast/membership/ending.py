@@ -126,7 +126,7 @@ class Ending(PlainState):
         if strangers and not voting:
             return Without(strangers)
         if voting:
-            lost = self._lost_ballot()
+            lost = self._lost_ballot(newest)
             if lost is not None:
                 return Minority(lost, lost.missing(self.nodes))
         ends = [GroupEnd(gid, *self._known_of(gid, strangers)) for gid in self._groups(strangers)]
@@ -161,7 +161,7 @@ class Ending(PlainState):
             if self.reports[p].ready != newest.installed or p not in newest.view.pids
         )
 
-    def _lost_ballot(self) -> Ballot | None:
+    def _lost_ballot(self, newest: NodeReport) -> Ballot | None:
         ballots = {b for report in self.reports.values() for b in report.ballots}
         # The lowest that counts at a node was in force there. At one that is in no view yet none
         # was: all it may know is what it has prepared.
@@ -169,8 +169,17 @@ class Ending(PlainState):
         in_force = max((min(b.number for b in r.ballots) for r in in_view), default=0)
         departed = {p for report in self.reports.values() for p in report.departed}
         counted = [b.without(departed) for b in deciding(ballots, in_force)]
-        lost = [b for b in counted if not b.won_by(self.nodes)]
+        lost = [b for b in counted if not b.won_by(self.nodes) and not self._is_past(b, newest)]
         return min(lost, default=None, key=lambda b: (b.number, b.coordinator))
+
+    def _is_past(self, ballot: Ballot, newest: NodeReport) -> bool:
+        """Is there a later view by which all who are not here will judge, too? Who announces one
+        counts it from then on: it cannot go on without a majority of it."""
+        made = 0 if newest.installed is None else newest.installed.number
+        announced = made < newest.view.number
+        missing = ballot.missing(self.nodes)
+        later = ballot.number < newest.view.number
+        return announced and later and set(missing) <= {newest.view.coordinator}
 
     def _groups(self, strangers: Collection[ProcessId]) -> list[GroupId]:
         known = (r.groups for p, r in self.reports.items() if p not in strangers)

@@ -110,6 +110,7 @@ def _nodes(header: Nodes) -> None:
     counts = any(ballot.number == header.view.number for ballot in header.ballots)
     _require(counts, "a view that does not count in votes")
     _attempt(header.installed)
+    _pids("a node that is lost", tuple(node.pid for node in header.lost))
 
 
 def _end(header: EndView) -> None:

@@ -245,7 +245,7 @@ class ViewEnd(Knowledge):
             self._tell((q,), header, kept.payload)
 
     def _on_no_primary(self, word: NoPrimary) -> None:
-        if word.attempt != self.followed:
+        if word.attempt != self.followed or not self.stopped:  # another was installed meanwhile
             return
         blocked = Blocked(word.view, word.missing)
         if self.blocked != blocked:

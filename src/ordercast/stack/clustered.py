@@ -214,7 +214,7 @@ class ClusteredStack(PlacedStack):
         frames: Frames = {}
         for g, protocol in self.protocols.items():
             view = self.view(g)
-            if view is None or not (self.me in view.peers or protocol.keeps_for_others(g)):
+            if view is None or not (self.me in view.peers or protocol.unstable(g)):
                 if g in ready:
                     nothing = GroupReport(self.entries[g], 0, 0, (), (), False, 0, 0, (), ready[g])
                     reports.append(nothing)
