@@ -235,7 +235,7 @@ class ClusterSimulation(Simulation):
         host = self.host_of(p)
         in_groups = any(seat.in_view for seat in self.seats[p].values())
         gone = host in self.going
-        others: list[Any] = [machine for machine in self.alive if machine is not None]
+        others: list[Any] = [self.machines[q] for q in self.current.values() if q is not None]
         excluded = any(p in machine.lost for machine in others)  # before its good-bye was heard
         self._stop(p, "end" if gone and not in_groups and not excluded else "crash")
         if not gone:

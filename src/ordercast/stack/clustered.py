@@ -350,8 +350,9 @@ class ClusteredStack(PlacedStack):
         guests: tuple[ProcessId, ...] = (),
         left: tuple[ProcessId, ...] = (),
     ) -> None:
-        known = self._directory_of(gid) is not None
-        if known or (want is not None and self.page(want.group.protocol).together is not None):
+        entry = self.entries.get(gid) if want is None else want.group
+        placed = entry is not None and self.page(entry.protocol).together is not None
+        if placed or self._directory_of(gid) is not None:
             self.place_change(want, gid, joined, guests, left)
             return
         if gid not in self.protocols:
