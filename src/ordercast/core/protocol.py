@@ -285,6 +285,11 @@ class OrderingProtocol(PlainState, ABC):
         """Is a packet from outside the view welcome? Its sender left, or was excluded."""
         return False
 
+    def stay_ended(self, g: GroupId) -> tuple[int, int]:
+        """(era, start) of the last view of g: nothing up to there lets this process in again."""
+        view = self.views[g]
+        return view.era, view.start
+
     def gone_for_good(self, p: ProcessId) -> None:
         """p has left all groups and will never come back: forget what is kept of it."""
 

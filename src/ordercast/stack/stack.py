@@ -121,8 +121,7 @@ class Stack(Gated):
         if protocol is None:
             return
         if g in protocol.views:
-            last = protocol.views[g]
-            self.left_in[g] = (last.era, last.start)
+            self.left_in[g] = max(self.left_in.get(g, (0, 0)), protocol.stay_ended(g))
         protocol.left_in.pop(g, None)
         self.straight.pop(g, None)
         membership = self.memberships.pop(g, None)

@@ -75,6 +75,7 @@ class MemberPart(BodiesApart):
         self.former: set[ProcessId] = set()  # those who numbered before, in this era
         self.unnamed: list[Receive] = []  # numbers of one that may be the next
         self.asked_for = 0  # the sequencer wants to know when this number is here
+        self.was_in = False  # in this era, as a member or as a guest
         # the sequencer
         self.asked: dict[tuple[ProcessId, int], tuple[Context, Ids]] = {}  # frames not numbered
         self.apart: set[tuple[ProcessId, int]] = set()  # ... of which the members get the bodies
@@ -313,7 +314,9 @@ class MemberPart(BodiesApart):
         if not view.start:  # a sequencer's own admission may be numbered, and not delivered
             self.delivers = g in self.service.member_of
         super().put_in_force(view)
-        if self.me not in view.senders:
+        if self.me in view.senders:
+            self.was_in = True
+        else:
             self.released = 0
         if g in self.member_of and g not in self.service.member_of:
             self.service.saw(g, view.start, ())  # what it sent before, as a guest, is below
@@ -325,6 +328,7 @@ class MemberPart(BodiesApart):
 
     def _begin_era(self, view: View) -> None:
         self.released = self.told = 0  # the service asks again, in the order they were sent
+        self.was_in = False
         self.stamps.clear()
         self.last_number = self.last_frame = self.settled = 0
         self.held = self.move = self.asked_for = 0

@@ -152,6 +152,11 @@ class SequencingService(OrderingProtocol):
     def believe(self, g: GroupId, leader: ProcessId | None) -> None:
         self.part(g).admitted_by = leader
 
+    def stay_ended(self, g: GroupId) -> tuple[int, int]:
+        """Who only numbered the group may be let in by the very view that it knows it by."""
+        era, start = super().stay_ended(g)
+        return era, start if self.parts[g].was_in else 0
+
     def gone_for_good(self, p: ProcessId) -> None:
         for part in self.parts.values():
             part.gone_for_good(p)
