@@ -11,6 +11,7 @@ from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
 from ordercast.machinery.total_headers import NewView
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.two_layered.group import TwoLayered
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
     Crash,
@@ -114,8 +115,17 @@ class Questioned:
             return n > link.r and n not in link.ahead
         if awaited.what == "view":
             return n > view.number
+        if awaited.what == "relay":
+            return p != self.machine.me and n >= self.next_relay(g, p)
         assert awaited.what == "copies" and p == NOBODY
         return 0 < n < len(view.members)
+
+    def next_relay(self, g: int, p: int) -> int:
+        """The number that a process expects of its gateway, or a gateway of another."""
+        layered = self.machine.protocols[g]
+        assert isinstance(layered, TwoLayered) and p in layered.layout.gateways
+        i = layered.layout.site[p]
+        return layered.local.rsq[0] if i == layered.i else layered.main.rsq[i]
 
     def sequencer(self, g: int) -> int:
         """The leader, or the first of the members where views change by a flush."""

@@ -16,6 +16,7 @@ SEEDS = range(40)
 ACROSS = {
     "fifo": ("fifo.group", "fifo.global"),
     "vector": ("causal.group", "causal.global"),
+    "two_layered": ("causal.group", "causal.global"),
     "sequencer_pb": ("total.group", "total.pairwise"),
     "sequencer_bb": ("total.group", "total.pairwise"),
     "javagroups": ("total.group", "total.pairwise"),

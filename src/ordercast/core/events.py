@@ -8,6 +8,9 @@ import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
 
+Subgroups = tuple[tuple[ProcessId, ...], ...]
+"""the members by where they are; the first of each is its gateway"""
+
 
 @lru_cache(maxsize=64)
 def _everybody(senders: tuple[ProcessId, ...], leader: ProcessId) -> frozenset[ProcessId]:
@@ -30,6 +33,7 @@ class View(msgspec.Struct, frozen=True):
     guests: tuple[ProcessId, ...] = ()  # may send to the group; nothing is delivered to them
     last: tuple[tuple[ProcessId, int], ...] = ()  # frames before, for a leader that is no member
     peers: frozenset[ProcessId] = frozenset()  # members, guests, leader; made by the view itself
+    subgroups: Subgroups = ()  # as the leader knows them, where the protocol has any
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "peers", _everybody(self.senders, self.leader))

@@ -39,6 +39,9 @@ from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
 
+DeliveryLevel = Literal["causal", "preack", "ack"]
+"""delivered in causal order; once all have accepted it; once all know that all have"""
+
 Together = Literal["strong", "weak", "none"]  # groups that share two members; one; no matter
 
 
@@ -60,6 +63,7 @@ class Options(msgspec.Struct, frozen=True):
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
+    delivery_level: DeliveryLevel = "causal"  # of two_layered; the same at all members
     view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:

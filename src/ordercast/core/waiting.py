@@ -18,7 +18,7 @@ WaitingFrame = tuple[GroupId, ProcessId, int, bytes]
 
 Missing = Literal[
     "frame", "number", "order", "first", "body", "block", "proposal", "agreement", "copies", "view",
-    "packet",
+    "packet", "relay", "confirmation",
 ]  # fmt: skip
 
 IN_WORDS: dict[Missing, str] = {
@@ -33,6 +33,8 @@ IN_WORDS: dict[Missing, str] = {
     "copies": "copies from {number} more members of {group}",
     "view": "view {number} of {group}",
     "packet": "packet {number} of the link from {process}",
+    "relay": "message {number} that {process} passes on in {group}",
+    "confirmation": "all members of {group} to confirm frame {number} of {process}",
 }
 
 

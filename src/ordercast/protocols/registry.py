@@ -25,6 +25,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingHybrid,
 )
 from ordercast.protocols.slow import Slow
+from ordercast.protocols.two_layered.group import TwoLayered
 from ordercast.protocols.uniform import Uniform
 from ordercast.protocols.vector import CausalVector
 
@@ -38,6 +39,7 @@ PROTOCOLS: dict[str, type[OrderingProtocol]] = {
         Fifo,
         GlobalFifo,
         CausalVector,
+        TwoLayered,
         Cbcast,
         Slow,
         Fast,

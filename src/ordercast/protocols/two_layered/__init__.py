@@ -1,0 +1,1 @@
+"""The two-layered group: subgroups with gateways."""
