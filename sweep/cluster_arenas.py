@@ -11,6 +11,7 @@ from ordercast.simulation.clustered import ClusterConfig
 from sweep.churn import churn
 from sweep.every_step import cases, config_of
 from sweep.placing import placing
+from sweep.sites import sites
 
 Protocol = type[OrderingProtocol]
 
@@ -63,6 +64,10 @@ def _placed(protocol: Protocol) -> int:
     return 0 if protocol.together is None else 10_000
 
 
+def _sited(protocol: Protocol) -> int:
+    return 10_000 if protocol.has_subgroups else 0
+
+
 CLUSTERS: dict[str, ClusterArena] = {
     arena.name: arena
     for arena in (
@@ -73,6 +78,7 @@ CLUSTERS: dict[str, ClusterArena] = {
             "cluster_merge", "the same; every side goes on, and they come together", _merge, _fewer
         ),
         ClusterArena("placing", "groups move between sequencers meanwhile", placing, _placed),
+        ClusterArena("sites", "gateways crash, sites are cut off meanwhile", sites, _sited),
         ClusterArena(
             "cluster_steps", "each change, and a crash of each node at each step", _step, _all_steps
         ),

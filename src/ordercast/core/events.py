@@ -7,9 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
-
-Subgroups = tuple[tuple[ProcessId, ...], ...]
-"""the members by where they are; the first of each is its gateway"""
+from ordercast.core.whereabouts import Subgroups
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ a node that share its order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -35,6 +35,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
+from ordercast.core.whereabouts import Subgroups, Whereabouts
 from ordercast.errors import PeerError
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -102,6 +103,7 @@ class OrderingProtocol(PlainState, ABC):
     handlers: ClassVar[dict[type, Callable[..., None]]]
     linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
     together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
+    has_subgroups: ClassVar[bool] = False  # it matters where the members are
     header_version: ClassVar[int] = 4  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
@@ -303,6 +305,13 @@ class OrderingProtocol(PlainState, ABC):
     def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
         """Member p holds our frames in g up to n; where frames are numbered, all numbers up to n.
         It matters where a rule for sending needs it."""
+
+    def locate(self, whereabouts: Mapping[ProcessId, Whereabouts]) -> None:
+        """Where the nodes are. It matters where a group has subgroups."""
+
+    def subgroups(self, members: tuple[ProcessId, ...]) -> Subgroups:
+        """At the leader: the subgroups of a view with these members, where the protocol has any."""
+        return ()
 
     def pause(self) -> None:
         """Nothing is sent or delivered any more until the next cut: the report is made."""

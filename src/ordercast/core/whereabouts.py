@@ -1,8 +1,13 @@
-"""Where a node is: which site, and whether it offers to be the gateway of that site."""
+"""Where a node is: which site, and whether it offers to be the gateway of that site.
+
+The nodes of one site that are in a group form a subgroup of it, where the protocol has subgroups.
+"""
 
 from __future__ import annotations
 
 import msgspec
+
+from ordercast.core.ids import ProcessId
 
 
 class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
@@ -13,3 +18,12 @@ class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
 
 
 NOWHERE = Whereabouts()
+
+Subgroups = tuple[tuple[ProcessId, ...], ...]
+"""the members of a group by where they are; the first of each is its gateway"""
+
+
+def is_partition(members: tuple[ProcessId, ...], subgroups: Subgroups) -> bool:
+    """Is each member in exactly one subgroup? No subgroups at all are right, too."""
+    listed = [p for inside in subgroups for p in inside]
+    return not subgroups or (all(subgroups) and sorted(listed) == sorted(members))

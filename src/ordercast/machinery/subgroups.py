@@ -16,9 +16,8 @@ from math import isqrt
 
 import msgspec
 
-from ordercast.core.events import Subgroups
 from ordercast.core.ids import ProcessId
-from ordercast.core.whereabouts import NOWHERE, Whereabouts
+from ordercast.core.whereabouts import NOWHERE, Subgroups, Whereabouts
 
 
 def subgroups_of(
@@ -71,9 +70,3 @@ def layout_of(members: tuple[ProcessId, ...], subgroups: Subgroups) -> Layout:
         {p: u for inside in subgroups for u, p in enumerate(inside)},
         {p: place for place, p in enumerate(members)},
     )
-
-
-def is_partition(members: tuple[ProcessId, ...], subgroups: Subgroups) -> bool:
-    """Is each member in exactly one subgroup? No subgroups at all are right, too."""
-    listed = [p for inside in subgroups for p in inside]
-    return not subgroups or (all(subgroups) and sorted(listed) == sorted(members))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.whereabouts import Subgroups
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True):
@@ -31,7 +32,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     mark: int  # of this process's numbers, where the protocol needs it
 
 
-class NextView(msgspec.Struct, frozen=True, array_like=True):
+class NextView(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """A view that begins."""
 
     group: GroupId
@@ -39,6 +40,7 @@ class NextView(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[ProcessId, ...]
     guests: tuple[ProcessId, ...]
     era: int
+    subgroups: Subgroups = ()  # where the protocol has any
 
 
 class Install(msgspec.Struct, frozen=True, array_like=True):

@@ -39,6 +39,7 @@ from ordercast.core.numbers import MAX_COUNT
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
+from ordercast.core.whereabouts import is_partition
 from ordercast.errors import PeerError
 from ordercast.membership.headers import Go, Install, NextView, Propose, Ready, Report, Unstable
 from ordercast.membership.plan import Plan, hanging_together
@@ -235,7 +236,8 @@ class LedMembership(PlainState):
         return Install(self.attempt, frames, self.mark, tuple(map(self._next_view, plans)))
 
     def _next_view(self, plan: Plan) -> NextView:
-        return plan.next_view(self.protocol.options.view_stride)
+        subgroups = self.protocol.subgroups(plan.members)
+        return plan.next_view(self.protocol.options.view_stride, subgroups)
 
     def _install_here(self, out: Output) -> None:
         views = tuple(map(self._next_view, self.plans.values()))
@@ -381,6 +383,8 @@ class LedMembership(PlainState):
                 raise PeerError(f"an INSTALL of group {new.group}, which is not open here")
             if new.guests and self.protocol.declaration.closed:
                 raise PeerError(f"an INSTALL with guests of group {new.group}, which is closed")
+            if not is_partition(new.members, new.subgroups):
+                raise PeerError(f"an INSTALL of group {new.group} with subgroups of others")
         if install.start > MAX_COUNT:
             raise PeerError(f"an INSTALL says that numbers have come to {install.start}")
 
@@ -390,7 +394,14 @@ class LedMembership(PlainState):
         for new in install.views:
             g, old = new.group, self.views.get(new.group)
             view = View(
-                g, new.number, new.members, leader, new.era, install.start, guests=new.guests
+                g,
+                new.number,
+                new.members,
+                leader,
+                new.era,
+                install.start,
+                guests=new.guests,
+                subgroups=new.subgroups,
             )
             self.views[g] = view
             if old is not None and self.me in old.members:

@@ -19,6 +19,7 @@ import msgspec
 
 from ordercast.core.durability import Durability, in_words
 from ordercast.core.ids import GroupId, Identity, ProcessId
+from ordercast.core.whereabouts import Whereabouts
 
 LEAP = 256  # a coordinator or a sequencer may have made so many views that nobody else saw
 
@@ -38,11 +39,18 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults
     address: str = ""  # where others reach it
     former: tuple[str, ...] = ()  # names of the side of a partition with which it comes back
     sequencer: bool = False  # a daemon: it offers to number messages of groups that it is not in
+    site: str = ""  # where it is; nodes of a site are near each other, and form a subgroup
+    gateway: bool = False  # it offers to be the gateway of its site
 
     @property
     def identity(self) -> str:
         """As in traces: alice#2."""
         return str(Identity(self.name, self.incarnation))
+
+    @property
+    def whereabouts(self) -> Whereabouts:
+        """As protocols with subgroups need it."""
+        return Whereabouts(self.site, self.gateway)
 
 
 class GroupEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):

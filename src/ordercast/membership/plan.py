@@ -8,6 +8,7 @@ from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.state import PlainState
+from ordercast.core.whereabouts import Subgroups
 from ordercast.membership.headers import NextView
 
 
@@ -43,13 +44,13 @@ class Plan(PlainState):
         """Those of the view in force who do not."""
         return tuple(p for p in self.view.senders if p not in self.audience)
 
-    def next_view(self, stride: int) -> NextView:
+    def next_view(self, stride: int, subgroups: Subgroups = ()) -> NextView:
         """A new era; a new number only if the members differ."""
         number = self.view.number
         if self.members != self.view.members:
             number = next_view_number(number, self.view.leader, stride)
         group, era = self.view.group, self.view.era + 1
-        return NextView(group, number, self.members, self.guests, era)
+        return NextView(group, number, self.members, self.guests, era, subgroups)
 
 
 def hanging_together(

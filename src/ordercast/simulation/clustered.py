@@ -17,6 +17,7 @@ from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.whereabouts import NOWHERE, Whereabouts
 from ordercast.membership.cluster_headers import UNLINKED
 from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.membership.standing import (
@@ -72,6 +73,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     protocol: type[OrderingProtocol]
     hosts: int = 5
     groups: tuple[GroupConfig, ...] = ()  # members are hosts; none: one group of all
+    sites: tuple[Whereabouts, ...] = ()  # where each host is, for protocols with subgroups
     late: tuple[Host, ...] = ()  # hosts that are started by a fault, or never
     messages: int = 60
     workload: Workload = Workload()
@@ -168,7 +170,15 @@ class ClusterSimulation(Simulation):
         pid = host + self.starts[host] * self.config.hosts
         self.starts[host] += 1
         self.going.discard(host)
-        node = NodeEntry(pid, f"p{host}", self.starts[host], former=former)
+        where = self.config.sites[host] if self.config.sites else NOWHERE
+        node = NodeEntry(
+            pid,
+            f"p{host}",
+            self.starts[host],
+            former=former,
+            site=where.site,
+            gateway=where.gateway,
+        )
         machine = self.config.stack(
             node,
             self.pages,

@@ -48,6 +48,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     options: Options = Options()
     window: int | None = None  # own messages to a group not yet delivered by all; None: any
+    sites: tuple[str, ...] = ()  # where each process is, for protocols with subgroups
     consume_ms: float | None = None  # applications take what is delivered after this; None: at once
     detect_ms: float = 50.0  # from a crash until the leader of a led group knows
     trace: Literal["application", "protocol"] = "application"
@@ -70,6 +71,11 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 "options.driver_consumes=True and consume_ms=None: credit would never be given; "
                 "set consume_ms"
+            )
+        if len(self.sites) not in (0, self.members):
+            raise ConfigError(
+                f"sites names {len(self.sites)} places, but members={self.members}: "
+                "say where each process is, or of none"
             )
         self.network  # noqa: B018  a wrong loss or duplicate is refused now
         for g, group in self.group_list():

@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 
 from ordercast.core.output import Output
+from ordercast.core.whereabouts import Whereabouts
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.engine import EndReason, Limits, Machine, Simulation
@@ -46,7 +47,11 @@ def stacks(config: SimulationConfig) -> list[Stack]:
     if config.consume_ms is not None:
         options = msgspec.structs.replace(options, driver_consumes=True)
     out = Output()  # one for all: each step's effects are carried out before the next step
-    return [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
+    made = [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
+    whereabouts = {p: Whereabouts(site) for p, site in enumerate(config.sites) if site}
+    for stack in made:
+        stack.locate(whereabouts)
+    return made
 
 
 def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:

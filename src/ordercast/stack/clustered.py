@@ -314,6 +314,7 @@ class ClusteredStack(PlacedStack):
 
     def _put_in_force(self, view: NodeView) -> None:
         super()._put_in_force(view)
+        self.locate({node.pid: node.whereabouts for node in view.nodes if node.site})
         for g, protocol in self.protocols.items():
             protocol.believe(g, None if protocol.together else view.coordinator)
 

@@ -12,7 +12,7 @@ All parts write into one `Output`, so nothing is copied from layer to layer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState, copy_plain
+from ordercast.core.whereabouts import Whereabouts
 from ordercast.errors import PeerError
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.membership.led import LedMembership
@@ -67,6 +68,7 @@ class Stack(Gated):
         self.has_links = False  # some group needs, or has needed, links
         self.left_in: dict[GroupId, tuple[int, int]] = {}  # closed: (era, start) of its last view
         self.running: set[str] = set()  # timers of the links
+        self.whereabouts: Mapping[ProcessId, Whereabouts] = {}  # of the nodes that say it
         self.gates: dict[GroupId, Gate] = {}  # of machines with a group that has a resilience
         self.out = Output() if out is None else out
 
@@ -106,9 +108,16 @@ class Stack(Gated):
         if machine is None:
             machine = protocol(self.me, self.options)
             machine.out = self.out
+            machine.locate(self.whereabouts)
             if protocol.declaration.scope == "domain":
                 self.domains[name] = machine
         return machine
+
+    def locate(self, whereabouts: Mapping[ProcessId, Whereabouts]) -> None:
+        """Where the nodes are, as far as they say it: their groups may have subgroups."""
+        self.whereabouts = whereabouts
+        for protocol in self.protocols.values():
+            protocol.locate(whereabouts)
 
     def _membership(self, machine: OrderingProtocol) -> LedMembership:
         shared = (m for m in self.memberships.values() if m.protocol is machine)

@@ -21,15 +21,15 @@ A process is *at rest* if, as far as it knows, all have taken all. Then it says 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from operator import ge, gt
 
 import msgspec
 
-from ordercast.core.events import Subgroups
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import DeliveryLevel, Options, OrderingProtocol, on
 from ordercast.core.waiting import NOBODY
-from ordercast.core.whereabouts import Whereabouts
+from ordercast.core.whereabouts import Subgroups, Whereabouts
 from ordercast.errors import PeerError
 from ordercast.machinery.subgroups import NOBODY_ANYWHERE, Layout, subgroups_of
 from ordercast.protocols.two_layered.headers import (
@@ -57,10 +57,12 @@ STAGES: dict[DeliveryLevel, tuple[str, ...]] = {
 class ConfirmingProtocol(OrderingProtocol):
     """The part of a two-layered group that knows who has what."""
 
+    has_subgroups = True
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.stages = STAGES[self.options.delivery_level]
-        self.whereabouts: dict[ProcessId, Whereabouts] = {}  # of nodes, as the driver was told
+        self.whereabouts: Mapping[ProcessId, Whereabouts] = {}  # of the nodes that say it
         self.S = 0  # frames sent by this process in this era
         self.sent_before = 0  # ... and in the eras before; a flush delivered all of those
         self.handed: deque[Column] = deque()  # columns of frames delivered and not taken yet
@@ -92,6 +94,9 @@ class ConfirmingProtocol(OrderingProtocol):
     def new_layer(size: int, me: Column, limit: int) -> Layer:  # type: ignore[type-arg]
         """How a layer accepts messages."""
         return Layer(size, me, limit)
+
+    def locate(self, whereabouts: Mapping[ProcessId, Whereabouts]) -> None:
+        self.whereabouts = whereabouts
 
     def subgroups(self, members: tuple[ProcessId, ...]) -> Subgroups:
         return subgroups_of(members, self.whereabouts)
