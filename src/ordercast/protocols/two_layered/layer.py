@@ -62,12 +62,16 @@ class Layer(PlainState, Generic[M]):
     def arrive(self, u: Column, seq: int, vector: Vector, message: M, payload: bytes) -> list[Id]:
         """A message of u has come: what can be accepted now, in order."""
         self.learn(u, vector)
-        if seq + 1 != vector[u]:
-            raise PeerError(f"number {seq} expects {vector[u]} to be the next")
+        self.check_own(u, seq, vector)
         if seq < self.rsq[u] or seq in self.store[u]:
             return []
         self.store[u][seq] = (vector, message, payload)
         return self._accept([(u, seq)])
+
+    def check_own(self, u: Column, seq: int, vector: Vector) -> None:
+        """m.rsq[u] is the number after m.seq."""
+        if vector[u] != seq + 1:
+            raise PeerError(f"after number {seq} of column {u} comes {seq + 1}, not {vector[u]}")
 
     def _accept(self, ready: list[Id]) -> list[Id]:
         accepted = []
