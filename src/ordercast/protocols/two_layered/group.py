@@ -46,7 +46,7 @@ Departures from the source
       leaves no number to guess, and none is used twice.                  (test_two_layered_D8_...)
   D9  Of what only waits nothing is handed round: whoever accepted a message has all that it
       comes after, so what survivors accepted misses nothing.             (test_two_layered_D9_...)
-  D10 Acknowledged is, in the source, that a pre-acknowledged message which follows m came from
+  D10  Acknowledged is, in the source, that a pre-acknowledged message which follows m came from
       every process. Here each says, by its gateway, that it knows m to be pre-acknowledged: the
       same without waiting for everybody to send.                        (test_two_layered_D10_...)
 """
