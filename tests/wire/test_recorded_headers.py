@@ -36,6 +36,7 @@ RECORDED = {
     **json.loads((FOLDER / "v4" / "headers.json").read_text()),
     **json.loads((FOLDER / "v5" / "headers.json").read_text()),
     **json.loads((FOLDER / "v6" / "headers.json").read_text()),
+    **json.loads((FOLDER / "v6" / "two_layered.json").read_text()),
 }
 
 
