@@ -62,4 +62,4 @@ def _cut_off(rng: Random, where: tuple[Whereabouts, ...]) -> list[ClusterFault]:
 
 
 def _when(rng: Random) -> float:
-    return rng.uniform(FORMED_MS, FORMED_MS + CHURN_MS)
+    return rng.uniform(FORMED_MS, FORMED_MS + CHURN_MS / 2)  # all is over when the calm begins

@@ -148,7 +148,7 @@ class ConfirmingProtocol(OrderingProtocol):
                 self.release(g)  # what the stages before allow
                 self.untold += self.tallies[s].tell(0, self.mark(stage))
                 self.reached[s] = tuple(self.tallies[s].reached)
-            self.main.forget(self.tallies[-1].everywhere)
+            self.main.forget(tuple(self.tallies[-1].everywhere))
         self.forget(g)
         self.tell_soon(g)
         self.watch(g)
@@ -156,12 +156,12 @@ class ConfirmingProtocol(OrderingProtocol):
     def forget(self, g: GroupId) -> None:
         """What all have taken."""
         low, end = self.local.low[self.u], self.reached[-1][self.u]
-        stored = self.local.store[self.u]
-        messages = (stored[seq][1] for seq in range(low, end))
-        own = [message.n for message in messages if message.sp == self.me]
+        if low < end:
+            stored = self.local.store[self.u]
+            messages = (stored[seq][1] for seq in range(low, end))
+            own = [message.n for message in messages if message.sp == self.me]
+            self.out.stable += [(g, self.sent_before + n) for n in own[-1:]]
         self.local.forget(self.reached[-1])
-        if own:
-            self.out.stable.append((g, self.sent_before + own[-1]))
 
     def at_rest(self) -> bool:
         """As far as is known here, all have taken all."""

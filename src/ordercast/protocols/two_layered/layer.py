@@ -13,8 +13,8 @@ A message is stored until its owner says that it may be forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import ge
+from collections.abc import Iterator
+from operator import ge, lt
 from typing import Generic, TypeVar
 
 import msgspec
@@ -39,7 +39,7 @@ class Layer(PlainState, Generic[M]):
         self.top = [1] * size  # all numbers below this one exist
         self.ack: list[Vector] = [(1,) * size] * size  # ack[u]: what u expects next, as it said
         self.store: list[dict[int, tuple[Vector, M, bytes]]] = [{} for _ in range(size)]
-        self.low = [1] * size  # all numbers below this one are forgotten
+        self.low: Vector = (1,) * size  # all numbers below this one are forgotten
         self.held: HoldBackQueue[Id, Id] = HoldBackQueue()  # under what is awaited
 
     # -- sending and accepting --------------------------------------------------------------------
@@ -94,7 +94,7 @@ class Layer(PlainState, Generic[M]):
     def awaited_of_others(self, u: Column, seq: int) -> Iterator[Id]:
         """Of each other sender the last message that this one comes after, if it is not here."""
         vector = self.store[u][seq][0]
-        if not all(map(ge, self.rsq, vector)):
+        if sum(map(lt, self.rsq, vector)) > 1:  # its own entry is above, too
             for w, number in enumerate(vector):
                 if number > self.rsq[w] and w != u:
                     yield w, number - 1
@@ -105,18 +105,23 @@ class Layer(PlainState, Generic[M]):
         """ack[u] := m.rsq, and the numbers below it exist. A PeerError if they cannot."""
         if len(vector) != len(self.rsq):
             raise PeerError(f"a vector of {len(vector)} entries in a layer of {len(self.rsq)}")
+        if vector[u] > self.top[u]:
+            self.top[u] = self._checked(u, vector[u])
         if not all(map(ge, self.top, vector)):
-            self._learn_of_more(vector)
+            self.top = [
+                self._checked(w, number) if number > known else known
+                for w, (number, known) in enumerate(zip(vector, self.top, strict=True))
+            ]
         if vector != self.ack[u]:
             old = self.ack[u]
             self.ack[u] = vector if all(map(ge, vector, old)) else tuple(map(max, vector, old))
 
-    def _learn_of_more(self, vector: Vector) -> None:
-        for w, number in enumerate(vector):
-            most = self.rsq[w] + (0 if w == self.me else self.limit)
-            if number > most:
-                raise PeerError(f"number {number - 1} of column {w} is named, far above {most}")
-        self.top = list(map(max, self.top, vector))
+    def _checked(self, w: Column, end: int) -> int:
+        """Can there be numbers below this one?"""
+        most = self.rsq[w] + (0 if w == self.me else self.limit)
+        if end > most:
+            raise PeerError(f"number {end - 1} of column {w} is named, far above {most}")
+        return end
 
     # -- losses -----------------------------------------------------------------------------------
 
@@ -141,14 +146,13 @@ class Layer(PlainState, Generic[M]):
 
     # -- the store --------------------------------------------------------------------------------
 
-    def forget(self, ends: Sequence[int]) -> None:
+    def forget(self, ends: Vector) -> None:
         """Of each sender, the messages below this number are everywhere."""
-        for u, end in enumerate(ends):
-            low = self.low[u]
-            if end > low:
-                self.low[u] = end
+        if ends != self.low:
+            for u, (low, end) in enumerate(zip(self.low, ends, strict=True)):
                 for number in range(low, end):
                     self.store[u].pop(number, None)
+            self.low = ends
 
     def accepted(self) -> Iterator[tuple[M, bytes]]:
         """What was accepted and is stored."""
