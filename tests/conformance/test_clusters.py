@@ -10,9 +10,12 @@ from functools import cache
 import msgspec
 import pytest
 
+from ordercast.core.whereabouts import Whereabouts
 from ordercast.membership.nodes import NodeEntry, NodeView
 from ordercast.membership.standing import Blocked, Installed, Out
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.two_layered.group import TwoLayered
+from ordercast.simulation.clustered import ClusterConfig
 from sweep.churn import churn
 from sweep.cluster_arenas import CLUSTERS, THOROUGH
 from sweep.cluster_oracle import (
@@ -58,10 +61,28 @@ def test_a_cluster_keeps_its_promises_whoever_comes_and_goes(protocol: str, aren
     assert not found, str(found[0])
 
 
+def test_subgroups_keep_their_promises_when_gateways_crash_and_sites_are_cut_off() -> None:
+    found = [f for seed in SEEDS for f in failures("two_layered", "sites", seed)]
+    assert not found, str(found[0])
+
+
+def test_the_members_at_a_site_are_a_subgroup_for_all_of_them() -> None:
+    where = tuple(Whereabouts(site, site == "y") for site in ("x", "y", "x", "y", "x"))
+    done = run(ClusterConfig(protocol=TwoLayered, hosts=5, sites=where, messages=5))
+    machines = [done.simulation.machines[p].protocols[1] for p in range(5)]
+    for machine in machines:
+        assert {frozenset(inside) for inside in machine.layout.subgroups} == {
+            frozenset((0, 2, 4)),
+            frozenset((1, 3)),
+        }
+    assert len({machine.layout.subgroups for machine in machines}) == 1
+
+
 def test_a_sweep_runs_each_thorough_protocol_ten_thousand_times_and_others_a_thousand() -> None:
     for name, page in PROTOCOLS.items():
         assert CLUSTERS["cluster"].seeds(page) == (10_000 if name in THOROUGH else 1_000)
         assert (CLUSTERS["cluster_steps"].seeds(page) > 3_000) == (name in THOROUGH)
+        assert CLUSTERS["sites"].seeds(page) == (10_000 if page.has_subgroups else 0)
 
 
 def test_runs_with_churn_are_worth_judging() -> None:

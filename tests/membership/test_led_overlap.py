@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from machines import Bench
@@ -108,6 +109,9 @@ WRONG = {
     "one of them twice": Install(9, 0, 0, (X_NEXT, Y_NEXT, X_NEXT)),
     "one that is not open": Install(9, 0, 0, (X_NEXT, Y_NEXT, NextView(7, 1, (0, 1), (), 2))),
     "one that is open, without me": Install(9, 0, 0, (X_NEXT, Y_NEXT, NextView(Z, 1, (0,), (), 2))),
+    "with subgroups of others": Install(
+        9, 0, 0, (X_NEXT, NextView(Y, 2, (0, 1), (), 9, ((0,), (2,))))
+    ),
     "with guests": Install(9, 0, 0, (X_NEXT, NextView(Y, 2, (0, 1), (2,), 9))),
     "numbers that cannot be": Install(9, 0, MAX_COUNT + 1, (X_NEXT, Y_NEXT)),
 }
@@ -119,7 +123,7 @@ def test_an_install_that_cannot_be_is_a_fault_of_the_leader(install: Install) ->
     stack(bench, 1).open(Z, BlockTotal)
     membership = stack(bench, 1).memberships[X]
     views = tuple(
-        NextView(v.group, v.number, v.members, v.guests, membership.views[v.group].era + 1)
+        msgspec.structs.replace(v, era=membership.views[v.group].era + 1)
         if v.group in membership.views
         else v
         for v in install.views

@@ -52,7 +52,7 @@ def everywhere(b: Bench) -> list[list[str]]:
 # -- the rules ------------------------------------------------------------------------------------
 
 
-def test_a_message_takes_three_hops_and_n_plus_k_minus_2_packets() -> None:
+def test_a_message_takes_three_hops_and_comes_to_each_once() -> None:
     b = six()
     b.say(2, "a")
     assert {(p.dst, type(p.header)) for p in b.find(text="a")} == {(1, Local), (3, Local)}

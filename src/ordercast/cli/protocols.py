@@ -15,6 +15,7 @@ from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 SOURCES = {
     "000": "Kindberg: A Sequencing Service for Group Communication",
     "001": "slides after Coulouris, Dollimore, Kindberg: Distributed Systems",
+    "002": "Taguchi, Enokido, Takizawa: Protocol for a Two-Layered Group",
     "003": "the TOTAL protocol layer of JavaGroups",
     "004": "Macêdo: Causal Order Protocols for Group Communication",
 }  # docs/SOURCES.md has them all

@@ -30,8 +30,8 @@ STRENGTH: dict[Network, int] = {network: rank for rank, network in enumerate(NET
 LETTERS: dict[str, str] = {
     "n": "members of the group",
     "c": "entries that changed since the sender's last frame in the group",
-    "k": "other groups that the frame comes after; in a two-layered group, its subgroups",
-    "l": "members of a subgroup of a two-layered group",
+    "k": "other groups that the frame comes after",
+    "m": "subgroups of a two-layered group, and members of one, together",
 }  # of the formulas below
 
 

@@ -3,8 +3,8 @@
 Source      002 (Taguchi, Enokido, Takizawa), sections 2.2 to 4.
 Guarantees  causal order (so FIFO too) within one closed group; on request atomic delivery.
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
-Costs       n + k - 2 packets in k subgroups; at most l + k + 3 integers in a header, l members in a
-            subgroup; three hops between subgroups; small words that tell what all have.
+Costs       n - 1 packets; l + k + 3 integers in a header, in k subgroups of l members; three hops
+            between subgroups; small words that tell what all have.
 
     p_is sends m              m.seq := seq;  seq := seq + 1;  RSQ_i := RSQ_i + 1;
                               m.rsq := rsq with rsq_s = seq;  m.RSQ := RSQ;  broadcast m in G_i
@@ -85,8 +85,8 @@ class TwoLayered(RecoveringProtocol):
         order="causal",
         scope="group",
         network="N0",
-        header="l+k+3",
-        packets="n+k-2",
+        header="3+m",
+        packets="n-1",
         exact=False,
         silence="confirmations of every member, until all have all",
         source="002, sections 2.2 to 4",
