@@ -85,6 +85,8 @@ class ConfirmingProtocol(OrderingProtocol):
         self.reached: list[Vector] = [(1,) * size for _ in self.stages]  # by all, as far as known
         self.taken = [1] * size  # by the application here, per column
         self.queue: deque[Id] = deque()  # accepted, in order; their level is not reached
+        self.announced: list[Vector] = self.reached[:]  # by the last word to the subgroup
+        self.confirmed: list[Vector] = [(1,) * k for _ in self.tallies]  # ... to the gateways
         self.untold = 0  # steps forward since the last word
         self.periods = 1  # until the next word without news
         self.seen: tuple[object, ...] = ()  # what was known when the status timer was started
@@ -183,8 +185,13 @@ class ConfirmingProtocol(OrderingProtocol):
         self.untold = 0
         if self.main is None:
             self.to(self.layout.gateways[self.i : self.i + 1], g, self.confirmation())
-        else:
+            return
+        if self.reached != self.announced:  # its own steps alone are no news to others
+            self.announced = self.reached[:]
             self.to(self.near, g, self.announcement())
+        mine = [tuple(tally.mine) for tally in self.tallies]
+        if mine != self.confirmed:
+            self.confirmed = mine
             self.to(self.far, g, self.global_confirmation())
 
     def confirmation(self) -> Confirmation:
