@@ -21,6 +21,7 @@ from ordercast.cli.protocols import protocols
 from ordercast.cli.sequencer import sequencer
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
+from ordercast.cli.sweep import sweep
 from ordercast.cli.verify import verify
 from ordercast.cli.watch import watch
 from ordercast.cli.why import why
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    demo, chat, simulate, explore, verify, compare, watch, protocols, status, doctor, why,
+    demo, chat, simulate, sweep, explore, verify, compare, watch, protocols, status, doctor, why,
     sequencer, groups, sequencers, migrate, drain, calibrate,
 )  # fmt: skip
 for command in COMMANDS:

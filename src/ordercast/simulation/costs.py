@@ -78,12 +78,17 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
 
 
-def read_costs(path: str | Path) -> CostModel:
-    """The cost model of a file that `ordercast calibrate` wrote, or of one with `costs` alone."""
+def read_calibration(path: str | Path) -> Calibration:
+    """What `ordercast calibrate` wrote into a file; `costs` alone will do."""
     path = Path(path)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Calibration).costs
+        return msgspec.json.decode(path.read_bytes(), type=Calibration)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; `ordercast calibrate --out` writes one") from None
     except msgspec.MsgspecError as error:
         raise ConfigError(f"{path} is no cost model: {error}") from None
+
+
+def read_costs(path: str | Path) -> CostModel:
+    """The cost model of a file that `ordercast calibrate` wrote, or of one with `costs` alone."""
+    return read_calibration(path).costs

@@ -19,7 +19,9 @@ class Performance(msgspec.Struct, frozen=True, kw_only=True):
 
     span_ms: float  # how long that was
     throughput: float  # messages per second that the slowest member got, added up over groups
-    delay_p50_ms: float  # from the send to a delivery; at the sender itself too
+    delay_mean_ms: float  # from the send to a delivery; at the sender itself too
+    delay_p50_ms: float
+    delay_p95_ms: float
     delay_p99_ms: float
     busy: tuple[float, ...] = ()  # share of the time each process worked; empty without costs
     longest_line: int = 0  # the most events that waited for one processor
@@ -51,8 +53,10 @@ def performance_of(
     return Performance(
         span_ms=span / 1000,
         throughput=got / span * 1e6 if span > 0 else 0.0,
-        delay_p50_ms=_percentile(delays, 0.50) * TICK_US / 1000,
-        delay_p99_ms=_percentile(delays, 0.99) * TICK_US / 1000,
+        delay_mean_ms=sum(delays) * TICK_US / max(len(delays), 1) / 1000,
+        delay_p50_ms=percentile(delays, 0.50) * TICK_US / 1000,
+        delay_p95_ms=percentile(delays, 0.95) * TICK_US / 1000,
+        delay_p99_ms=percentile(delays, 0.99) * TICK_US / 1000,
         busy=() if processors is None else processors.shares(first * TICK_US, last * TICK_US),
         longest_line=0 if processors is None else processors.longest_line,
     )
@@ -63,5 +67,6 @@ def _slowest(delivered: Counter[ProcessId], members: tuple[ProcessId, ...]) -> i
     return min((delivered[p] for p in members or delivered), default=0)
 
 
-def _percentile(ascending: list[int], share: float) -> int:
+def percentile(ascending: list[int], share: float) -> int:
+    """The value that this share of them does not exceed; 0 if there are none."""
     return ascending[int(share * (len(ascending) - 1))] if ascending else 0

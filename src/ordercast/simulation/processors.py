@@ -73,6 +73,10 @@ class Processors:
         spent = (sum(us for at, us in worked.items() if at in slices) for worked in self.worked)
         return tuple(min(1.0, us / span) for us in spent)
 
+    def total_us(self) -> float:
+        """What all processes worked, in the whole run."""
+        return sum(us for worked in self.worked for us in worked.values())
+
     def effects(self, p: ProcessId, now: int, out: Output) -> int:
         """p carries out the effects of a step; the tick in which its packets leave."""
         costs = self.costs

@@ -2,7 +2,8 @@
 
 Compiling takes a second or two per kernel, once per machine: the result is kept on disk. A run
 of a few thousand events is judged sooner by the same function as plain Python. So a kernel is
-compiled by the first call with an array of COMPILE_FROM items or more, and used from then on.
+compiled by the first call with an array of COMPILE_FROM items or more, and used from then on. A
+process that is going to judge thousands of small runs says so: `compile_at_once`.
 
 A kernel calls no other kernel, and takes and returns arrays and numbers only.
 """
@@ -17,6 +18,8 @@ import numpy as np
 
 COMPILE_FROM = 50_000  # items of the longest array
 
+_at_once = False
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -30,7 +33,7 @@ class Kernel(Generic[P, R]):
         self._compiled: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._compiled is None and not _is_much(args):
+        if self._compiled is None and not (_at_once or _is_much(args)):
             return self.plain(*args, **kwargs)
         return self.compiled(*args, **kwargs)
 
@@ -44,6 +47,12 @@ class Kernel(Generic[P, R]):
         if self._compiled is None:
             self._compiled = _compile(self.plain)
         return self._compiled
+
+
+def compile_at_once() -> None:
+    """From now on kernels of this process are compiled at their first call, however small."""
+    global _at_once
+    _at_once = True
 
 
 def kernel(function: Callable[P, R]) -> Kernel[P, R]:

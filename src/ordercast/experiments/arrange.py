@@ -1,0 +1,141 @@
+"""From coordinates to a run: groups and their leaders, the workload, the network, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Literal
+
+import msgspec
+
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.errors import ConfigError
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.delays import delay_of
+from ordercast.membership.components import strong_components, weak_components
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
+from ordercast.simulation.costs import CostModel
+from ordercast.simulation.faults import Crash
+from ordercast.simulation.workload import Planned, Workload
+
+Groups = Mapping[GroupId, frozenset[ProcessId]]
+
+
+class Saturating(Workload, frozen=True, kw_only=True):
+    """Every sender has equally many messages, all at the start: the window sets the pace."""
+
+    def plan(
+        self, messages: int, groups_of: Mapping[ProcessId, tuple[GroupId, ...]], rng: Random
+    ) -> list[Planned]:
+        """In turn to each group of the sender. Senders begin one after the other, in any order."""
+        senders = [p for p in self.senders or sorted(groups_of) if groups_of.get(p)]
+        rng.shuffle(senders)
+        each, rest = divmod(messages, len(senders))
+        planned = []
+        for k, p in enumerate(senders):
+            groups, count = groups_of[p], each + (k < rest)
+            turn = tuple(groups[i % len(groups)] for i in range(count))
+            planned.append(Planned(1 + k, p, turn))
+        return planned
+
+
+def arranged(
+    run: Coordinates,
+    costs: CostModel | None = None,
+    trace: Literal["application", "protocol"] = "application",
+) -> SimulationConfig:
+    """The run at these coordinates; `ValueError` for coordinates that contradict each other."""
+    if run.senders > run.members:
+        raise ConfigError(f"senders = {run.senders} and members = {run.members}: at most all send")
+    if run.crashes >= run.members:
+        raise ConfigError(f"crashes = {run.crashes} and members = {run.members}: one must stay")
+    return SimulationConfig(
+        protocol=run.protocol,
+        members=run.members + run.sequencers,
+        groups=_groups(run),
+        messages=run.messages,
+        workload=_workload(run),
+        loss=run.loss,
+        duplicate=run.duplicate,
+        delay=delay_of(run.delay),
+        fifo=run.fifo,
+        faults=_crashes(run),
+        seed=run.seed,
+        options=Options(**dict(run.options)),
+        window=run.window or None,
+        trace=trace,
+        costs=costs,
+    )
+
+
+def _workload(run: Coordinates) -> Workload:
+    kind = Saturating if run.workload == "saturating" else Workload
+    return kind(
+        senders=tuple(range(run.senders)) if run.senders else None,
+        every_us=run.every_us,
+        burst=run.burst,
+        reply=run.reply,
+        depth=run.depth,
+        size=run.size,
+    )
+
+
+def _crashes(run: Coordinates) -> tuple[Crash, ...]:
+    at_ms = 1 + run.messages / run.burst * run.every_us / 2000  # half of the messages are sent
+    last = range(run.members - run.crashes, run.members)
+    return tuple(Crash(p, at_ms) for p in last)
+
+
+# -- groups and their leaders ---------------------------------------------------------------------
+
+
+def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
+    """On a ring, and led as the protocol needs it."""
+    protocol = PROTOCOLS[run.protocol]
+    groups = overlapping_groups(run.members, run.groups, run.group_size, led=run.crashes > 0)
+    hosts = range(run.members, run.members + run.sequencers)
+    if hosts:
+        return _with_leaders(groups, spread(together(protocol, _members(groups)), hosts))
+    if protocol.together is not None:
+        parts = together(protocol, _members(groups))
+        first = {g: groups[min(part) - 1].members[0] for part in parts for g in part}
+        return _with_leaders(groups, first)
+    if run.crashes and protocol.declaration.scope == "domain":
+        return _with_leaders(groups, dict.fromkeys(range(1, run.groups + 1), 0))
+    return groups
+
+
+def _members(groups: Sequence[GroupConfig]) -> Groups:
+    return {g: frozenset(group.members) for g, group in enumerate(groups, 1)}
+
+
+def _with_leaders(
+    groups: Sequence[GroupConfig], leaders: Mapping[GroupId, ProcessId]
+) -> tuple[GroupConfig, ...]:
+    return tuple(
+        msgspec.structs.replace(group, leader=leaders[g]) for g, group in enumerate(groups, 1)
+    )
+
+
+def together(protocol: type[OrderingProtocol], groups: Groups) -> list[frozenset[GroupId]]:
+    """The sets of groups that one sequencer must have, for this protocol."""
+    if protocol.together == "strong":
+        return strong_components(groups)
+    if protocol.together == "weak":
+        return weak_components(groups)
+    return [frozenset((g,)) for g in groups]
+
+
+def spread(
+    parts: Iterable[frozenset[GroupId]], hosts: Sequence[ProcessId]
+) -> dict[GroupId, ProcessId]:
+    """The sequencer of each group: the largest part first, each to whoever has the least."""
+    load = dict.fromkeys(hosts, 0)
+    place: dict[GroupId, ProcessId] = {}
+    for part in sorted(parts, key=lambda part: (-len(part), min(part))):
+        host = min(hosts, key=lambda h: (load[h], h))
+        load[host] += len(part)
+        place.update(dict.fromkeys(part, host))
+    return place

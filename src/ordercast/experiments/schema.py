@@ -1,0 +1,170 @@
+"""The tables of a sweep: one row per run. Written here once, for the writer and for the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ordercast.errors import ConfigError
+
+ABOUT = b"ordercast"
+"""The key under which the metadata of a table says how it was made, as JSON."""
+
+
+class Column(NamedTuple):
+    """A column, and what it says."""
+
+    name: str
+    type: Any  # of Arrow
+    meaning: str
+
+
+_TEXT, _LONG, _REAL, _YES = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_COUNTS = pa.map_(_TEXT, _LONG)
+
+COORDINATES = (
+    Column("protocol", _TEXT, "the protocol of all groups"),
+    Column("members", _LONG, "processes that are in groups"),
+    Column("groups", _LONG, "groups, spread round a ring of the members"),
+    Column("group_size", _LONG, "members of each group"),
+    Column("overlap", _REAL, "groups that a member is in, on average"),
+    Column("sequencers", _LONG, "further processes that lead the groups; 0: a member does"),
+    Column("messages", _LONG, "messages that the workload starts"),
+    Column("workload", _TEXT, "`paced` or `saturating`"),
+    Column("senders", _LONG, "how many members send; 0: all"),
+    Column("every_us", _REAL, "mean time between two messages, if paced"),
+    Column("burst", _LONG, "messages sent in one instant"),
+    Column("reply", _REAL, "mean number of answers to a message"),
+    Column("depth", _LONG, "how long a chain of answers may be"),
+    Column("size", _LONG, "bytes of a message"),
+    Column("window", _LONG, "own messages not yet delivered by all; 0: any number"),
+    Column("loss", _REAL, "probability that a packet is lost"),
+    Column("duplicate", _REAL, "probability that a packet comes twice"),
+    Column("fifo", _YES, "whether packets of a pair of processes keep their order"),
+    Column("delay", _TEXT, "of a packet: distribution and its numbers, in us"),
+    Column("crashes", _LONG, "members that crash half-way"),
+    Column("options", _TEXT, "options of the protocol that are not the defaults: JSON"),
+    Column("seed", _LONG, "of all that is random"),
+)
+VERDICTS = (
+    Column("verdict", _TEXT, "`kept`, `violated`, `undecided`, or `failed`: an exception"),
+    Column("broken", pa.list_(_TEXT), "expected properties that are not `ok`"),
+    Column("witness", _TEXT, "the first violation or doubt, or the exception; null if kept"),
+    Column("ended", _TEXT, "`quiescent`, or the limit that stopped the run"),
+)
+FIGURES = (
+    Column("sent", _LONG, "messages that were sent, answers too"),
+    Column("unsent", _LONG, "messages that nobody could send"),
+    Column("deliveries", _LONG, "a message counts once per member"),
+    Column("simulated_ms", _REAL, "when the last event was"),
+    Column("span_ms", _REAL, "from the first send to the last delivery"),
+    Column("throughput_per_s", _REAL, "messages that the slowest member got, over groups"),
+    Column("delay_mean_ms", _REAL, "from the send to a delivery, at the sender too"),
+    Column("delay_p50_ms", _REAL, "the median of it"),
+    Column("delay_p95_ms", _REAL, ""),
+    Column("delay_p99_ms", _REAL, ""),
+    Column("packets", _LONG, "that were sent, one per receiver, lost ones too"),
+    Column("packets_per_message", _REAL, "the same by `sent`"),
+    Column("payload_bytes", _LONG, "in `packets`"),
+    Column("lost", _LONG, "packets that the network lost"),
+    Column("duplicates", _LONG, "second copies"),
+    Column("retransmissions", _LONG, "as machines noted them"),
+)
+PROTOCOL_FIGURES = (
+    Column("packets_received", _LONG, "that arrived, of whatever kind"),
+    Column("packet_kinds", _COUNTS, "the same, by the kind of their header"),
+    Column("header_bytes", _LONG, "of all packets that arrived"),
+    Column("header_bytes_per_message", _REAL, "the same by `sent`"),
+    Column("header_mean_bytes", _REAL, "of the packet that brought a delivery"),
+    Column("remarks", _COUNTS, "what protocols noted: `nack`, `null`, `drop`, ..."),
+    Column("waited", _LONG, "deliveries of messages that had been held back"),
+    Column("hold_back_mean_ms", _REAL, "from arrival to delivery, of all that came from others"),
+    Column("hold_back_p50_ms", _REAL, ""),
+    Column("hold_back_p95_ms", _REAL, ""),
+    Column("hold_back_p99_ms", _REAL, ""),
+)
+COST_FIGURES = (
+    Column("cpu_ms", _REAL, "processor time of all processes, by the cost model"),
+    Column("cpu_us_per_message", _REAL, "the same by `sent`"),
+    Column("busiest", _REAL, "share of `span_ms` that the busiest process worked"),
+    Column("longest_line", _LONG, "the most events that waited for one processor"),
+)
+NEEDLESS_FIGURES = (
+    Column("needless_waits", _LONG, "messages held back longer than their order needs"),
+    Column("needless_ms", _REAL, "of all waiting, what was longer than the order needs"),
+    Column("needless_share", _REAL, "the same as a share of all waiting"),
+)
+_RUN = Column("run", _TEXT, "which run: a digest of its coordinates, its costs and the code")
+COLUMNS = (
+    _RUN, *COORDINATES, *VERDICTS, *FIGURES, *PROTOCOL_FIGURES, *COST_FIGURES, *NEEDLESS_FIGURES,
+)  # fmt: skip
+WORK = (
+    _RUN,
+    Column("traced", _YES, "whether its trace was written"),
+    Column("simulate_s", _REAL, "processor time of this machine for the simulation"),
+    Column("judge_s", _REAL, "... for the verdicts"),
+    Column("measure_s", _REAL, "... for the figures"),
+    Column("write_s", _REAL, "... for the trace"),
+)
+NULL_WHERE = {
+    "trace = 'application'": PROTOCOL_FIGURES,
+    "costs = 'free'": COST_FIGURES,
+    "needless = false": NEEDLESS_FIGURES,
+}
+
+
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    """As Arrow has it."""
+    return pa.schema([(column.name, column.type) for column in columns])
+
+
+RUNS_SCHEMA = schema_of(COLUMNS)
+WORK_SCHEMA = schema_of(WORK)
+PART_SCHEMA = schema_of((*COLUMNS, *WORK[1:]))
+"""What a task writes: both."""
+
+
+def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table; what a row does not have is null."""
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    return pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+
+
+def read_runs(path: str | Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of a table `runs.parquet`, and how it was made. For figures: all of it in memory."""
+    table = pq.read_table(path)
+    told = (table.schema.metadata or {}).get(ABOUT)
+    if told is None:
+        raise ConfigError(f"{path} is no table of a sweep: nothing says how it was made")
+    rows = table.to_pylist(maps_as_pydicts="strict")
+    return rows, msgspec.json.decode(told)
+
+
+def markdown() -> str:
+    """Both tables, for the docs."""
+    return "\n\n".join(
+        (
+            _section("runs.parquet", COLUMNS),
+            _section("work.parquet", WORK),
+        )
+    )
+
+
+def _section(name: str, columns: tuple[Column, ...]) -> str:
+    return "\n".join(
+        [
+            f"### `{name}`",
+            "",
+            "| column | type | meaning |",
+            "|---|---|---|",
+            *(f"| `{one.name}` | `{one.type}` | {_meaning(one)} |" for one in columns),
+        ]
+    )
+
+
+def _meaning(column: Column) -> str:
+    return column.meaning or column.name.split("_")[-2].replace("p", "percentile ")

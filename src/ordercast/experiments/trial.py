@@ -1,0 +1,160 @@
+"""One run of a sweep, from its coordinates to its row: simulate, judge, measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ordercast.experiments.arrange import arranged
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.judging import Verdict, verdict_on
+from ordercast.experiments.needless import waiting_of
+from ordercast.experiments.readings import readings_of
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation.config import SimulationConfig
+from ordercast.simulation.costs import CostModel
+from ordercast.simulation.outcome import Outcome
+from ordercast.simulation.run import no_collection, simulate
+from ordercast.trace.layout import run_folder
+from ordercast.trace.tables import event_table, write_table
+
+Row = dict[str, Any]  # by the names of the columns
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is to be made, as a task is told."""
+
+    run: str  # its identity
+    at: Coordinates
+    costs: CostModel | None
+    trace: Literal["application", "protocol"]
+    needless: bool
+    keep: Literal["all", "none", "failed"]
+
+
+class Stopwatch:
+    """Processor time of this process, by what it was spent on."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(("simulate_s", "judge_s", "measure_s", "write_s"), 0.0)
+
+    @contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        """Inside, time is spent on this."""
+        start = time.process_time()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.process_time() - start
+
+
+def run_trial(trial: Trial, traces: Path) -> Row:
+    """Its row. An exception of a machine is a finding like any other, and no end of the sweep."""
+    with no_collection():
+        return _run(trial, traces)
+
+
+def _run(trial: Trial, traces: Path) -> Row:
+    watch = Stopwatch()
+    config = arranged(trial.at, trial.costs, trial.trace)
+    row = {"run": trial.run, "traced": False, **coordinates_of(trial.at)}
+    try:
+        with watch.on("simulate_s"):
+            outcome = simulate(config)
+        outcome.run = trial.run
+        with watch.on("judge_s"):
+            verdict = verdict_on(outcome, trial.at.protocol)
+        with watch.on("measure_s"):
+            row |= figures_of(outcome, config, trial)
+    except Exception as error:
+        verdict, outcome = Verdict("failed", (), f"{type(error).__name__}: {error}"), None
+    row |= {"verdict": verdict.verdict, "broken": verdict.broken, "witness": verdict.witness}
+    wanted = trial.keep == "all" or (trial.keep == "failed" and verdict.verdict != "kept")
+    if wanted and outcome is not None:
+        with watch.on("write_s"):
+            _write_trace(outcome, traces)
+        row["traced"] = True
+    return row | watch.seconds
+
+
+def coordinates_of(at: Coordinates) -> Row:
+    """The columns that say where in the grid it is."""
+    plain = {name: getattr(at, name) for name in Coordinates.__struct_fields__}
+    options = msgspec.json.encode(dict(at.options), order="sorted").decode()
+    return {**plain, "options": options, "overlap": at.overlap}
+
+
+def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
+    """The columns with figures; those that this run cannot tell are left out."""
+    counts, speed = outcome.statistics, outcome.performance()
+    sent = max(counts.multicasts, 1)
+    row: Row = {
+        "ended": outcome.ended,
+        "sent": counts.multicasts,
+        "unsent": counts.unsent,
+        "deliveries": counts.deliveries,
+        "simulated_ms": counts.simulated_ms,
+        "span_ms": speed.span_ms,
+        "throughput_per_s": speed.throughput,
+        "delay_mean_ms": speed.delay_mean_ms,
+        "delay_p50_ms": speed.delay_p50_ms,
+        "delay_p95_ms": speed.delay_p95_ms,
+        "delay_p99_ms": speed.delay_p99_ms,
+        "packets": counts.packets,
+        "packets_per_message": counts.packets / sent,
+        "payload_bytes": counts.payload_bytes,
+        "lost": counts.lost,
+        "duplicates": counts.duplicates,
+        "retransmissions": counts.retransmissions,
+    }
+    if trial.trace == "protocol":
+        row |= _watched(outcome, sent)
+    if outcome.processors is not None:
+        total_us = outcome.processors.total_us()
+        row |= {
+            "cpu_ms": total_us / 1000,
+            "cpu_us_per_message": total_us / sent,
+            "busiest": max(speed.busy),
+            "longest_line": speed.longest_line,
+        }
+    if trial.needless and trial.trace == "protocol":
+        declared = PROTOCOLS[trial.at.protocol].declaration
+        waiting = waiting_of(outcome.log, declared, config.groups_of())
+        row |= {
+            "needless_waits": waiting.needless_waits,
+            "needless_ms": waiting.needless_ms,
+            "needless_share": waiting.share,
+        }
+    return row
+
+
+def _watched(outcome: Outcome, sent: int) -> Row:
+    """What a log at protocol level tells."""
+    seen = readings_of(outcome.log)
+    return {
+        "packets_received": seen.packets_received,
+        "packet_kinds": list(seen.packet_kinds.items()),
+        "header_bytes": seen.header_bytes,
+        "header_bytes_per_message": seen.header_bytes / sent,
+        "header_mean_bytes": seen.brought_bytes / seen.brought if seen.brought else None,
+        "remarks": list(seen.remarks.items()),
+        "waited": seen.waited,
+        "hold_back_mean_ms": seen.held_mean_ms,
+        "hold_back_p50_ms": seen.held_ms(0.50),
+        "hold_back_p95_ms": seen.held_ms(0.95),
+        "hold_back_p99_ms": seen.held_ms(0.99),
+    }
+
+
+def _write_trace(outcome: Outcome, traces: Path) -> None:
+    """Whole or not at all: `verify` may read the folder while a sweep goes on."""
+    file = run_folder(traces, outcome.run) / "events.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name("_events.new")
+    write_table(event_table(outcome.events()), draft)
+    draft.replace(file)
