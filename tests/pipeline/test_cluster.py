@@ -15,6 +15,7 @@ import pytest
 
 from ordercast.cli.spark import spark_settings
 from ordercast.errors import ConfigError, TraceError
+from ordercast.experiments import read_plan
 from ordercast.pipeline.spark.reach import own_address
 from ordercast.pipeline.spark.session import cluster_defaults
 from ordercast.pipeline.spark.ship import is_local, package_zip
@@ -22,6 +23,7 @@ from ordercast.pipeline.spark.trouble import explained
 from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.layout import sealed_path
 from spark_servers import SMALL_JAVA, free_port, spark_environ, standalone_cluster
+from swept import swept_here, write_plan
 
 CLUSTER_OWNER = f"""
 spark.executor.memory           600m
@@ -93,6 +95,16 @@ def test_the_command_judges_on_a_cluster(cluster: str, folder: Path, trace: Path
     assert two["verdicts"]["fifo.global"] == "violated"
     [violation] = [v for v in two["violations"] if v["property"] == "fifo.global"]
     assert "q delivers message-7999 before message-7998" in violation["sentence"]
+
+
+@pytest.mark.xdist_group("servers")
+def test_a_sweep_on_a_cluster_makes_the_same_table(cluster: str, folder: Path) -> None:
+    plan = write_plan(folder / "sweep")
+    done = ordercast(folder, "sweep", plan, "--out", folder / "swept", "--master", cluster)
+    assert done.returncode == 0, done.stderr
+    assert "24 runs: 24 kept; ran 24" in done.stdout
+    expected = swept_here(read_plan(plan), folder / "here")
+    assert (folder / "swept" / "runs.parquet").read_bytes() == expected
 
 
 OWN_SESSION = """

@@ -7,17 +7,18 @@ than the checks.
 from __future__ import annotations
 
 import msgspec
+import pyarrow as pa
 
 from ordercast.pipeline.expectations import ALWAYS
 from ordercast.pipeline.kernels.judge import Judged, judge_table
+from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation.log import TraceLog, declared_events, logged_events
+from ordercast.simulation.log import declared_events, logged_events
 from ordercast.simulation.outcome import Outcome
-from ordercast.trace.schema import Event
-from ordercast.trace.tables import event_table
-from ordercast.trace.watch import Observed
+from ordercast.trace.tables import TABLE_SCHEMA
 
 WITNESSES = 1  # kept per property
+KINDS = {name: TABLE_SCHEMA.field(name).type for name in KERNEL_COLUMNS}
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ def verdict_on(outcome: Outcome, protocol: str) -> Verdict:
     A run that did not come to rest is undecided at best, and nobody may blame a peer.
     """
     expected = {*ALWAYS, *PROTOCOLS[protocol].declaration.promises}
-    judged = judge_table(event_table(_meaningful(outcome)), witnesses=WITNESSES)
+    judged = judge_table(_meaningful(outcome), witnesses=WITNESSES)
     found = [one for one in judged if one.property in expected]
     violated = [one for one in found if one.verdict == "violated"]
     doubtful = [one for one in found if one.verdict == "inconclusive"]
@@ -50,14 +51,14 @@ def verdict_on(outcome: Outcome, protocol: str) -> Verdict:
     return Verdict("kept")
 
 
-def _meaningful(outcome: Outcome) -> list[Event]:
-    """The trace without its rows for statistics, which no property looks at."""
-    log = TraceLog()
-    for p, tick, *rows in outcome.log.records:
-        kept = [row for row in rows if not isinstance(row, Observed)]
-        if kept:
-            log.records.append((p, tick, *kept))
-    return [*declared_events(outcome.run, outcome.groups), *logged_events(outcome.run, log)]
+def _meaningful(outcome: Outcome) -> pa.Table:
+    """The trace as the kernels take it, without rows for statistics: no property looks at them."""
+    logged = logged_events(outcome.run, outcome.log, observed=False)
+    events = [*declared_events(outcome.run, outcome.groups), *logged]
+    return pa.table(
+        [pa.array([getattr(event, name) for event in events], KINDS[name]) for name in KINDS],
+        names=list(KINDS),
+    )
 
 
 def _witness(judged: Judged) -> str:

@@ -149,8 +149,9 @@ def _runs(
 
 def in_order(run: Coordinates) -> tuple[Any, ...]:
     """How the runs of a table are sorted: by their coordinates."""
-    values = (getattr(run, key) for key in Coordinates.__struct_fields__)
-    return tuple(str(value) if isinstance(value, tuple) else value for value in values)
+    options = tuple((name, str(type(value)), value) for name, value in run.options)
+    plain = (key for key in Coordinates.__struct_fields__ if key not in ("options", "seed"))
+    return (*(getattr(run, key) for key in plain), options, run.seed)
 
 
 def _instead(values: Values, instead: Values) -> Values:
@@ -180,7 +181,7 @@ def _values(where: str, table: Any, problems: list[str]) -> Values:
                 found[key].append(checked(key, value))
             except ValueError as reason:
                 problems.append(f"{where}: {reason}")
-        if not found[key]:
+        if given == []:
             problems.append(f"{where}: {key} = [] is wrong; write at least one value")
     for one, other in (("seed", "seeds"), ("overlap", "group_size")):
         if one in found and other in found:

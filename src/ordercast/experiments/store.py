@@ -101,7 +101,7 @@ def tidy(folder: Path, done: pa.Table) -> None:
     """Put many parts together, and forget drafts of those who were killed."""
     shutil.rmtree(folder / SHARES)
     for draft in (folder / PARTS).glob("_*"):
-        draft.unlink()
+        draft.unlink(missing_ok=True)
     parts = _parts(folder)
     if len(parts) > MOST_PARTS:
         write_part(folder, done)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -63,7 +63,7 @@ def run_sweep(
     wanted = identities(plan)
     with store.sweeping(folder):
         done = store.is_done(store.finished(folder), keep=plan.settings.keep)
-        trials = [_trial(plan, run, at) for run, at in wanted.items() if run not in done]
+        trials = trials_of(plan, {run: at for run, at in wanted.items() if run not in done})
         if trials:
             before = len(wanted) - len(trials)
             _run_all(session(), trials, folder, lambda now: told(before + now, len(wanted)))
@@ -77,16 +77,20 @@ def run_sweep(
     return Summary(len(wanted), len(trials), dict(sorted(verdicts.items())), tuple(bad[:3]))
 
 
-def _trial(plan: Plan, run: str, at: Coordinates) -> Trial:
+def trials_of(plan: Plan, runs: Mapping[str, Coordinates]) -> list[Trial]:
+    """What is to be done for these runs of the plan."""
     settings = plan.settings
-    return Trial(
-        run=run,
-        at=at,
-        costs=plan.costs.of(at.protocol),
-        trace=settings.trace,
-        needless=settings.needless,
-        keep=settings.keep,
-    )
+    return [
+        Trial(
+            run=run,
+            at=at,
+            costs=plan.costs.of(at.protocol),
+            trace=settings.trace,
+            needless=settings.needless,
+            keep=settings.keep,
+        )
+        for run, at in runs.items()
+    ]
 
 
 def _run_all(

@@ -7,6 +7,7 @@ machine gave them. Names and message ids are made only when somebody asks for th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -19,6 +20,10 @@ from ordercast.simulation.payload import unpack
 from ordercast.trace.holds import MessageRun, message_id
 from ordercast.trace.schema import Event
 from ordercast.trace.watch import Observed
+
+
+MOST_NAMES = 16_384  # of processes, and of groups, that are kept: rows name them again and again
+MOST_MESSAGES = 65_536  # ... of messages
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -85,11 +90,13 @@ class TraceLog:
         return [count for count in counts if count]
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def process_name(p: ProcessId) -> str:
     """As traces name it: the first start of process p."""
     return f"p{p}#1"
 
 
+@lru_cache(maxsize=MOST_NAMES)
 def group_name(g: GroupId) -> str:
     """As traces name it."""
     return f"g{g}"
@@ -126,8 +133,11 @@ def declared_events(run: str, groups: Iterable[Declared]) -> Iterator[Event]:
         )
 
 
-def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
-    """The rows of a log as events, in the order in which they happened."""
+def logged_events(run: str, log: TraceLog, *, observed: bool = True) -> Iterator[Event]:
+    """The rows of a log as events, in the order in which they happened.
+
+    Without those that were `observed` there are holes among the indexes, which mean nothing.
+    """
     names: dict[ProcessId, str] = {}
     lengths: dict[ProcessId, int] = {}  # of the logs so far
     lists: dict[tuple[ProcessId, ...], tuple[str, ...]] = {}  # members of views, named once
@@ -149,7 +159,8 @@ def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
                 lists[row.members] = tuple(map(process_name, row.members))
             yield _installed(run, names[p], index, time, row, lists[row.members])
         elif isinstance(row, Observed):
-            yield _observed(run, names[p], index, time, row)
+            if observed:
+                yield _observed(run, names[p], index, time, row)
         elif isinstance(row, Left):
             group = group_name(row.group)
             yield Event(names[p], index, "leave", None, group, run, time=time)
@@ -158,6 +169,7 @@ def logged_events(run: str, log: TraceLog) -> Iterator[Event]:
             yield Event(names[p], index, row.kind, run=run, time=time)
 
 
+@lru_cache(maxsize=MOST_MESSAGES)
 def _message(sender: ProcessId, group: GroupId, number: int) -> str:
     return message_id(process_name(sender), group_name(group), number)
 

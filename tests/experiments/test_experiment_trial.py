@@ -1,0 +1,156 @@
+"""One run of a sweep: its verdict is that of the oracle, its figures those of the pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from bench.waiting import waits
+from faulty_machines.unsequenced import AcceptsAnyLaterNumber
+from ordercast.experiments.arrange import arranged
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.judging import verdict_on
+from ordercast.experiments.plan import Keep, Trace
+from ordercast.experiments.trial import Row, Trial, run_trial
+from ordercast.pipeline.expectations import ALWAYS
+from ordercast.pipeline.measured import measured_here
+from ordercast.protocols.basic import Basic
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation import CostModel, simulate
+from ordercast.trace.oracle import judge
+from ordercast.trace.read import read_events
+from ordercast.trace.tables import event_table
+
+COSTS = CostModel(receive_us=8, send_us=2, destination_us=4, receive_entry_us=0.2)
+TALK = Coordinates(
+    protocol="cbcast", members=4, group_size=4, messages=20, reply=0.8, delay="uniform 500 3000"
+)
+
+
+def trial(at: Coordinates, *, trace: Trace = "protocol", keep: Keep = "none") -> Trial:
+    return Trial(run="one", at=at, costs=COSTS, trace=trace, needless=True, keep=keep)
+
+
+def row_of(at: Coordinates, folder: Path, **how: str) -> Row:
+    return run_trial(trial(at, **how), folder)  # type: ignore[arg-type]
+
+
+def at(**given: object) -> Coordinates:
+    return msgspec.structs.replace(TALK, **given)
+
+
+@pytest.mark.parametrize("protocol", ["basic", "cbcast", "sequencer_pb", "nak"])
+def test_the_figures_are_those_that_the_pipeline_measures(protocol: str, tmp_path: Path) -> None:
+    here = at(protocol=protocol, loss=0.05)
+    row = row_of(here, tmp_path)
+    config = arranged(here, COSTS, "protocol")
+    [measured] = measured_here(event_table(simulate(config).events())).values()
+    whole = measured.figures.whole
+    assert whole is not None and whole.latency and whole.hold_back and whole.headers
+    assert whole.packet_headers is not None
+    assert row["sent"] == whole.sends
+    assert row["deliveries"] == whole.deliveries
+    assert (
+        row["packets_received"] == whole.packets_received == sum(dict(row["packet_kinds"]).values())
+    )
+    assert row["packets"] == row["packets_received"] + row["lost"] - row["duplicates"]
+    assert row["header_bytes"] == whole.packet_headers.count * whole.packet_headers.mean
+    assert row["header_mean_bytes"] == pytest.approx(whole.headers.mean)
+    assert row["delay_mean_ms"] * 1e6 == pytest.approx(whole.latency.mean)
+    assert row["delay_p50_ms"] * 1e6 == pytest.approx(whole.latency.at(50), rel=0.02)
+    assert row["waited"] == whole.waited
+    assert row["hold_back_mean_ms"] * 1e6 == pytest.approx(whole.hold_back.mean)
+
+
+def test_the_verdict_is_that_of_the_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fifo = at(protocol="fifo", delay="uniform 500 9000")
+    wanted = {*ALWAYS, *PROTOCOLS["fifo"].declaration.promises}
+    assert row_of(fifo, tmp_path)["verdict"] == "kept"
+    monkeypatch.setitem(PROTOCOLS, "fifo", AcceptsAnyLaterNumber)
+    outcome = simulate(arranged(fifo, COSTS, "protocol"))
+    judged = judge(outcome.events(), only=wanted)
+    broken = {name for name, found in judged.items() if found.verdict == "violated"}
+    row = row_of(fifo, tmp_path)
+    assert broken and row["verdict"] == "violated"
+    assert set(row["broken"]) == broken
+    assert "delivers" in row["witness"]
+    assert verdict_on(outcome, "fifo").broken == row["broken"]
+
+
+class BasicThatRaises(Basic):
+    def on_multicast(self, *arguments: object) -> None:
+        raise AssertionError("out of paper")
+
+
+def test_a_machine_that_raises_makes_a_row_and_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROTOCOLS, "basic", BasicThatRaises)
+    row = row_of(at(protocol="basic"), tmp_path, keep="failed")
+    assert (row["verdict"], row["traced"]) == ("failed", False)
+    assert row["witness"] == "AssertionError: out of paper"
+
+
+def test_a_run_that_is_stopped_is_undecided() -> None:
+    outcome = simulate(msgspec.structs.replace(arranged(TALK), limit_ms=5.0))
+    found = verdict_on(outcome, "cbcast")
+    assert (outcome.ended, found.verdict) == ("time limit", "undecided")
+    assert found.witness is not None
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("none", False), ("failed", False), ("all", True)])
+def test_traces_are_kept_as_asked(keep: str, kept: bool, tmp_path: Path) -> None:
+    row = row_of(TALK, tmp_path, keep=keep)
+    assert row["traced"] is kept
+    files = list(tmp_path.rglob("*.parquet"))
+    assert len(files) == kept
+    if kept:
+        events = read_events(files[0])
+        assert {event.run for event in events} == {"one"}
+        assert sum(event.kind == "deliver" for event in events) == row["deliveries"]
+
+
+def test_the_trace_of_a_run_that_is_not_kept_is_written_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROTOCOLS, "fifo", AcceptsAnyLaterNumber)
+    assert row_of(at(protocol="fifo", delay="uniform 500 9000"), tmp_path, keep="failed")["traced"]
+
+
+def test_without_protocol_rows_a_figure_is_missing_and_not_zero(tmp_path: Path) -> None:
+    row = row_of(TALK, tmp_path, trace="application")
+    assert row["delay_p99_ms"] > 0
+    assert not {"header_bytes", "hold_back_mean_ms", "needless_ms"} & row.keys()
+
+
+@pytest.mark.parametrize("protocol", ["cbcast", "fifo", "slow"])
+def test_needless_waiting_is_found_where_somebody_else_finds_it(
+    protocol: str, tmp_path: Path
+) -> None:
+    seen = waits(protocol, range(6))  # looks into the machines at every step
+    seeds = [at(protocol=protocol, seed=seed, fifo=protocol == "slow") for seed in range(6)]
+    rows = [row_of(one, tmp_path) for one in seeds]
+    assert all(row["waited"] for row in rows)
+    assert (sum(row["needless_ms"] for row in rows) > 0) == (seen.needless > 0)
+    assert all(0 <= row["needless_share"] <= 1 for row in rows)
+
+
+def test_a_total_order_waits_beyond_causality(tmp_path: Path) -> None:
+    assert row_of(at(protocol="agreed"), tmp_path)["needless_share"] > 0.1
+
+
+def test_a_saturating_workload_shares_the_messages_out_evenly(tmp_path: Path) -> None:
+    config = arranged(at(workload="saturating", messages=22, reply=0.0, window=2))
+    planned = config.workload.plan(22, config.groups_of(), Random(1))
+    assert sorted(len(one.groups) for one in planned) == [5, 5, 6, 6]
+    row = row_of(at(workload="saturating", messages=22, reply=0.0, window=2), tmp_path)
+    assert (row["sent"], row["verdict"]) == (22, "kept")
+
+
+def test_members_crash_half_way(tmp_path: Path) -> None:
+    row = row_of(at(protocol="cbcast", crashes=1), tmp_path)
+    assert row["verdict"] == "kept", row["witness"]
+    assert row["deliveries"] < row["sent"] * 4
