@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep docs browser lock clean notebook
+.PHONY: help demo test check bench sweep experiments docs browser lock clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -34,8 +34,11 @@ bench: $(READY) ## speed on this machine, written as JSON
 sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 	@$(BIN)/python -m sweep $(ARGS)
 
+experiments: $(READY) ## every claim of the sources measured, with figures; resumable
+	@$(BIN)/python -m experiments $(ARGS)
+
 docs: $(READY) ## write the pages that are made from the code
-	@$(BIN)/python docs/build.py
+	@PYTHONPATH=. $(BIN)/python docs/build.py
 
 notebook: $(READY) ## run the example notebook and keep what it shows
 	@$(BIN)/python examples/notebook/run.py

@@ -71,14 +71,14 @@ def write_plot(
     )
 
 
-def write_png(svg: Path) -> Path | None:
+def write_png(svg: Path, width: int = WIDTH, height: int = HEIGHT) -> Path | None:
     """The same as PNG, drawn by a browser, beside it; None if there is no browser."""
     names = (os.environ.get("ORDERCAST_CHROMIUM", ""), *BROWSERS)
     browser = next((found for name in names if name and (found := shutil.which(name))), None)
     if browser is None:
         return None
     png = svg.with_suffix(".png")
-    size = f"--window-size={WIDTH},{HEIGHT}"
+    size = f"--window-size={width},{height}"
     looks = ("--headless", "--no-sandbox", "--hide-scrollbars", "--force-device-scale-factor=2")
     command = [browser, *looks, size, f"--screenshot={png.resolve()}", svg.resolve().as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=60)

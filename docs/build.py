@@ -7,7 +7,11 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+from experiments import results
 from ordercast.cli.guarantees import markdown_table
+from ordercast.experiments import schema as sweeps
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.plan import Settings as PlanSettings
 from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
@@ -34,6 +38,13 @@ def pages() -> dict[Path, str]:
         ),
         DOCS / "FOREIGN.md": _filled(DOCS / "FOREIGN.md", _mapping_keys()),
         DOCS / "TABLES.md": _filled(DOCS / "TABLES.md", tables.markdown()),
+        DOCS / "EXPERIMENTS.md": _filled(
+            DOCS / "EXPERIMENTS.md",
+            _options(PlanSettings),
+            _options(Coordinates),
+            sweeps.markdown(),
+        ),
+        DOCS / "RESULTS.md": results.page(),
     }
     for name, protocol in PROTOCOLS.items():
         page = (import_module(protocol.__module__).__doc__ or "").strip()

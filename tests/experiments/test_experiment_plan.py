@@ -42,11 +42,23 @@ def test_several_grids_are_one_plan_without_repeats(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_what_is_common_holds_where_a_grid_says_nothing(tmp_path: Path) -> None:
+    text = '[common]\nprotocol = "basic"\ngroup_size = 2\nsize = 9\n'
+    text += "[[grid]]\n[[grid]]\nmembers = 6\noverlap = 0.5\nsize = 10\n"
+    found = [(run.members, run.group_size, run.size) for run in plan_of(tmp_path, text).runs]
+    assert found == [(5, 2, 9), (6, 3, 10)]
+
+
 def test_the_quick_form_takes_other_values(tmp_path: Path) -> None:
     text = GRID + "members = [4, 8]\nseed = [3, 5]\n[quick]\nmembers = 2\nseeds = 1\n"
     [run] = plan_of(tmp_path, text, quick=True).runs
     assert (run.members, run.seed) == (2, 0)
     assert len(plan_of(tmp_path, text).runs) == 4
+
+
+def test_the_quick_form_adds_no_axis(tmp_path: Path) -> None:
+    [run] = plan_of(tmp_path, GRID + "[quick]\nloss = [0.1, 0.2]\nseeds = 3\n", quick=True).runs
+    assert (run.loss, run.seed) == (0.0, 0)
 
 
 def test_overlap_is_the_number_of_groups_of_a_member(tmp_path: Path) -> None:
@@ -75,7 +87,7 @@ def test_further_processes_lead_the_groups(tmp_path: Path) -> None:
     [
         (GRID + "member = 4\n", "[grid]: there is no 'member'; did you mean 'members'?"),
         ("kep = 'all'\n" + GRID, "there is no 'kep'; did you mean 'keep'?"),
-        ("members = 4\n" + GRID, "there is no 'members' here; it belongs in [grid]"),
+        ("members = 4\n" + GRID, "there is no 'members' here; it belongs in [grid] or [common]"),
         (GRID + "options.ack_evry = 4\n", "did you mean 'options.ack_every'?"),
         (GRID + "colour = 4\n", "there is no 'colour'; there are protocol, members"),
         ('[grid]\nprotocol = "cbcst"\n', "no protocol 'cbcst'; did you mean 'cbcast'?"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ordercast.experiments.plan import Plan
-    from ordercast.experiments.sweep import Summary
+    from ordercast.experiments.sweep import Session, Summary
 
 
 def sweep(
@@ -42,7 +43,9 @@ def sweep(
         settings = spark_settings(conf)
         from ordercast.experiments.plan import read_plan
 
-        summary = swept(read_plan(plan, quick=quick), out, master=master, conf=settings)
+        planned = read_plan(plan, quick=quick)
+        with session_on(master, settings) as session:
+            summary = swept(session, planned, out)
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(summary)).decode())
     else:
@@ -53,12 +56,9 @@ def sweep(
     raise typer.Exit(_exit_code(summary.verdicts))
 
 
-def swept(
-    plan: Plan, out: Path, *, master: str | None = None, conf: Mapping[str, str] | None = None
-) -> Summary:
-    """Run the plan on a session of its own, with a bar."""
+def swept(session: Session, plan: Plan, out: Path) -> Summary:
+    """Run the plan with a bar."""
     from ordercast.experiments.sweep import run_sweep
-    from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.spark.trouble import told_plainly
 
     columns = (
@@ -67,17 +67,27 @@ def swept(
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with ExitStack() as ending, Progress(*columns, console=progress) as shown, told_plainly():
+    with Progress(*columns, console=progress) as shown, told_plainly():
         bar = shown.add_task(plan.name, total=len(plan.runs))
+        return run_sweep(
+            session, plan, out, told=lambda done, of: shown.update(bar, completed=done, total=of)
+        )
 
+
+@contextmanager
+def session_on(master: str | None, conf: Mapping[str, str] | None = None) -> Iterator[Session]:
+    """A session that starts when it is asked for, and ends with the block."""
+    from ordercast.pipeline.spark.session import local_session
+
+    with ExitStack() as ending:
+
+        @cache
         def session() -> SparkSession:
             spark = local_session(master or "local[*]", app_name="ordercast sweep", conf=conf)
             ending.callback(spark.stop)
             return spark
 
-        return run_sweep(
-            session, plan, out, told=lambda done, of: shown.update(bar, completed=done, total=of)
-        )
+        yield session
 
 
 def _exit_code(verdicts: Mapping[str, int]) -> int:

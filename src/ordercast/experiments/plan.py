@@ -23,13 +23,14 @@ import msgspec
 
 from ordercast.errors import ConfigError
 from ordercast.experiments.arrange import arranged
-from ordercast.experiments.coordinates import KEYS, Coordinates, checked
+from ordercast.experiments.coordinates import GIVEN_OTHERWISE, KEYS, Coordinates, checked
 from ordercast.experiments.costs import FREE, Costs, read_cost_models
 
 MAX_FILE_BYTES = 1024 * 1024
 MOST_RUNS = 1_000_000
-TABLES = ("grid", "quick")
+TABLES = ("common", "grid", "quick")
 
+STANDS_FOR = {other: one for one, other in GIVEN_OTHERWISE.items()}
 Keep = Literal["all", "none", "failed"]
 Trace = Literal["application", "protocol"]
 Values = dict[str, list[Any]]  # of each key, all that were given
@@ -92,7 +93,7 @@ def _settings(tables: Mapping[str, Any], problems: list[str]) -> Settings:
         if key in TABLES:
             continue
         if key not in keys:
-            where = " in [grid]" if key in KEYS else ""
+            where = " in [grid] or [common]" if key in KEYS else ""
             problems.append(_unknown(key, (*keys, *TABLES), where))
         elif says := _wrong_setting(key, value):
             problems.append(f"{key} = {value!r} is wrong; write {says}")
@@ -125,6 +126,7 @@ def _unknown(key: str, keys: tuple[str, ...], where: str = "") -> str:
 def _runs(
     tables: Mapping[str, Any], problems: list[str], *, quick: bool
 ) -> tuple[Coordinates, ...]:
+    common = _values("[common]", tables.get("common", {}), problems)
     instead = _values("[quick]", tables.get("quick", {}), problems)
     grids = tables.get("grid", [])
     grids = grids if isinstance(grids, list) else [grids]
@@ -134,9 +136,9 @@ def _runs(
     count = 0
     for number, grid in enumerate(grids, 1):
         where = "[grid]" if len(grids) == 1 else f"[[grid]] number {number}"
-        values = _values(where, grid, problems)
+        values = _over(common, _values(where, grid, problems))
         if quick:
-            values |= _instead(values, instead)
+            values = _over(values, {k: v for k, v in instead.items() if _is_given(k, values)})
         if not problems and "protocol" not in values:
             problems.append(f"{where} names no protocol")
         count += _count(values)
@@ -154,15 +156,15 @@ def in_order(run: Coordinates) -> tuple[Any, ...]:
     return (*(getattr(run, key) for key in plain), options, run.seed)
 
 
-def _instead(values: Values, instead: Values) -> Values:
-    """The values of the quick form; seeds take the place of seeds, however they are given."""
-    for one, other in (("seed", "seeds"), ("seeds", "seed")):
-        if one in instead:
-            values.pop(other, None)
-    for one, other in (("overlap", "group_size"), ("group_size", "overlap")):
-        if one in instead:
-            values.pop(other, None)
-    return instead
+def _is_given(key: str, values: Values) -> bool:
+    """Whether the grid says anything of it; the quick form adds no axis."""
+    return bool({key, GIVEN_OTHERWISE.get(key), STANDS_FOR.get(key)} & values.keys())
+
+
+def _over(values: Values, others: Values) -> Values:
+    """The others, and what they say nothing of."""
+    said = {key for one in others for key in (one, GIVEN_OTHERWISE.get(one), STANDS_FOR.get(one))}
+    return {key: several for key, several in values.items() if key not in said} | others
 
 
 def _values(where: str, table: Any, problems: list[str]) -> Values:
@@ -183,9 +185,9 @@ def _values(where: str, table: Any, problems: list[str]) -> Values:
                 problems.append(f"{where}: {reason}")
         if given == []:
             problems.append(f"{where}: {key} = [] is wrong; write at least one value")
-    for one, other in (("seed", "seeds"), ("overlap", "group_size")):
+    for one, other in GIVEN_OTHERWISE.items():
         if one in found and other in found:
-            problems.append(f"{where}: {one} and {other} say the same; write one of them")
+            problems.append(f"{where}: {other} and {one} say the same; write one of them")
     return found
 
 

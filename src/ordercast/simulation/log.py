@@ -21,7 +21,6 @@ from ordercast.trace.holds import MessageRun, message_id
 from ordercast.trace.schema import Event
 from ordercast.trace.watch import Observed
 
-
 MOST_NAMES = 16_384  # of processes, and of groups, that are kept: rows name them again and again
 MOST_MESSAGES = 65_536  # ... of messages
 

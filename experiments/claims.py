@@ -1,0 +1,77 @@
+"""A claim of a source, and what a table says of it: a section of docs/RESULTS.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from experiments.drawing import Figure
+from experiments.rows import Row
+
+Holds = Literal["yes", "no", "in part", "nothing was claimed"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Every number in `measured` comes from the table; `holds` follows from such numbers."""
+
+    claim: str
+    where: str  # source and section
+    measured: str  # in words, and tables in Markdown
+    holds: Holds
+    why: str = ""  # where it does not hold: why not
+
+
+class Experiment(Protocol):
+    """A module of this folder, beside the plan of the same name."""
+
+    TITLE: str
+    ABOUT: str
+    """A paragraph: what is run, and why so."""
+
+    def figure(self, rows: list[Row]) -> Figure: ...  # without a caption
+
+    def claims(self, rows: list[Row]) -> list[Claim]: ...
+
+
+def caption(about: dict[str, Any], rows: list[Row]) -> tuple[str, ...]:
+    """Under a figure: how many runs, which seeds, which versions, whose costs."""
+    seeds, versions = about["seeds"], about["versions"]
+    span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    code = sorted(set(about["code"].values()))
+    digest = code[0] if len(code) == 1 else f"{len(code)} digests, see the table"
+    return (
+        f"{about['runs']:,} simulated runs, {verdicts(rows)}; {span}: medians over them, and "
+        "whiskers from the least to the most where there are any.",
+        f"ordercast {versions['ordercast']} (code of the runs: {digest}), "
+        f"Python {versions['python']}, PySpark {versions['pyspark']}. {calibrated(about)}",
+    )
+
+
+def verdicts(rows: list[Row]) -> str:
+    """In words: how many kept what their protocol promises."""
+    bad = sum(row["verdict"] != "kept" for row in rows)
+    return f"{bad} of them not kept" if bad else "every one judged and kept"
+
+
+def calibrated(about: dict[str, Any]) -> str:
+    """Whose processor the costs are of."""
+    machines = {
+        (one["machine"].get("system", "?"), one["machine"].get("when", "?")[:10])
+        for one in about["calibrations"].values()
+    }
+    if not machines:
+        return "Work takes no time."
+    told = "; ".join(f"{system}, {day}" for system, day in sorted(machines))
+    each = "one for each protocol" if len(about["calibrations"]) > 1 else "one for all protocols"
+    return f"Costs of work: calibrated on {told}, {each}."
+
+
+def markdown_table(head: list[str], rows: list[list[object]]) -> str:
+    """Numbers to the right."""
+    numbers = [all(isinstance(row[k], int | float) for row in rows) for k in range(len(head))]
+    lines = [head, ["---:" if right else "---" for right in numbers]]
+    lines += [
+        [f"{cell:,.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,99 @@
+"""What each order costs, all of them on one workload."""
+
+from __future__ import annotations
+
+from experiments.claims import Claim, markdown_table
+from experiments.drawing import Bars, Figure
+from experiments.rows import Row, distinct, middle, only
+from ordercast.core.declaration import ORDERS
+from ordercast.protocols.registry import PROTOCOLS
+
+TITLE = "The price list of ordering"
+ABOUT = """\
+Eight members, a message of 100 bytes every half millisecond on average, packets that take 0.5 to
+1.5 ms and may overtake each other, none lost. The seed fixes who sends what and when, so every
+protocol gets the same messages. Once all members are one group; once there are four groups of four,
+and every member is in two of them. Protocols that need more than this network get links, whose
+packets count. Orders inside one group say nothing across groups: what `scope` says is part of what
+one gets for the price."""
+
+SHAPES = (("one group of 8", 1), ("4 groups of 4, overlapping", 4))
+PRICES = (
+    ("Delay, median", "ms from send to delivery", "delay_p50_ms"),
+    ("Delay, 99th percentile", "ms from send to delivery", "delay_p99_ms"),
+    ("Held back", "ms from arrival to delivery, mean", "hold_back_mean_ms"),
+    ("Packets", "per message, one per receiver", "packets_per_message"),
+    ("Header bytes", "per message, of all packets", "header_bytes_per_message"),
+    ("Processor time", "µs per message, all members together", "cpu_us_per_message"),
+)
+
+
+def figure(rows: list[Row]) -> Figure:
+    names = _by_order(rows)
+    shapes = [(said, groups) for said, groups in SHAPES if only(rows, groups=groups)]
+    panels = [
+        Bars(
+            title,
+            unit,
+            names,
+            {
+                said: [middle(rows, column, protocol=name, groups=groups) for name in names]
+                for said, groups in shapes
+            },
+        )
+        for title, unit, column in PRICES
+    ]
+    return Figure(TITLE, panels)
+
+
+def claims(rows: list[Row]) -> list[Claim]:
+    return [_prices(rows), _agreement_or_sequencer(rows)]
+
+
+def _by_order(rows: list[Row]) -> list[str]:
+    """Weak orders first."""
+    names = distinct(rows, "protocol")
+    listed = list(PROTOCOLS)
+    return sorted(
+        names, key=lambda p: (ORDERS.index(PROTOCOLS[p].declaration.order), listed.index(p))
+    )
+
+
+def _prices(rows: list[Row]) -> Claim:
+    tables = []
+    for said, groups in SHAPES:
+        own = only(rows, groups=groups)
+        if not own:
+            continue
+        table: list[list[object]] = []
+        for name in _by_order(own):
+            declared = PROTOCOLS[name].declaration
+            prices = [middle(own, column, protocol=name) for _, _, column in PRICES]
+            beyond = 100 * middle(own, "needless_share", protocol=name)
+            table.append([f"`{name}`", declared.order, declared.scope, *prices, beyond])
+        head = [
+            "", "order", "scope", "delay p50, ms", "delay p99, ms", "held back, ms", "packets",
+            "header bytes", "processor, µs", "% of waiting beyond causality",
+        ]  # fmt: skip
+        tables.append(f"{said.capitalize()}:\n\n{markdown_table(head, table)}")
+    return Claim(
+        claim="None of the sources measured all orders on one workload.",
+        where="all five",
+        measured="Per message, medians over seeds.\n\n" + "\n\n".join(tables),
+        holds="nothing was claimed",
+    )
+
+
+def _agreement_or_sequencer(rows: list[Row]) -> Claim:
+    own = only(rows, groups=1)
+    names = [n for n in ("cbcast", "sequencer_pb", "agreed") if only(own, protocol=n)]
+    delay = {name: middle(own, "delay_p50_ms", protocol=name) for name in names}
+    cpu = {name: middle(own, "cpu_us_per_message", protocol=name) for name in names}
+    said = "; ".join(f"`{n}` {delay[n]:.2f} ms and {cpu[n]:.0f} µs" for n in names)
+    return Claim(
+        claim="Total order is dearer than causal order: a message waits for its number, or for the "
+        "word of every member.",
+        where='001, slides "Total Ordering (3)" to "(6)", "Causal Ordering (3)"',
+        measured=f"Median delay, and processor time per message, one group: {said}.",
+        holds="yes" if delay["cbcast"] == min(delay.values()) else "no",
+    )
