@@ -26,9 +26,7 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     protocol: str  # one of `ordercast protocols`
     members: int = 5  # processes that are in groups
     groups: int = 1  # spread round a ring of the members
-    group_size: int = (
-        0  # members of each group; by default all, of several groups twice their share
-    )
+    group_size: int = 0  # members of each; 0: all, and of several groups twice their share
     sequencers: int = 0  # further processes that lead the groups; 0: a member of each group does
     messages: int = 100  # that the workload starts; answers come on top
     workload: str = "paced"  # "paced": at random times; "saturating": as fast as the window allows
