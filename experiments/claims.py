@@ -71,7 +71,13 @@ def markdown_table(head: list[str], rows: list[list[object]]) -> str:
     """Numbers to the right."""
     numbers = [all(isinstance(row[k], int | float) for row in rows) for k in range(len(head))]
     lines = [head, ["---:" if right else "---" for right in numbers]]
-    lines += [
-        [f"{cell:,.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
-    ]
+    lines += [[_cell(cell) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    """Three digits, and no fewer than there are before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:,.{digits}f}"

@@ -74,7 +74,7 @@ class Axis:
         least, most = min(found), max(found)
         self.powers = least > 0 and most / least > _POWERS_FROM
         if self.powers:
-            self.low, self.high = floor(log10(least)), ceil(log10(most) + 1e-9)
+            self.low, self.high = floor(log10(least)), ceil(log10(most) - 1e-9)
         else:
             self.low, self.high = min(0.0, least), max(most * 1.02, min(0.0, least) + 1e-9)
 

@@ -63,12 +63,13 @@ def _section(name: str, results: Path) -> str:
         experiment.ABOUT,
         f"![{experiment.TITLE}]({where}/results/{name}.svg)",
         made,
-        *map(_claim, experiment.claims(rows)),
+        *map(told, experiment.claims(rows)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _claim(claim: Claim) -> str:
+def told(claim: Claim) -> str:
+    """A claim, and what became of it."""
     lines = [
         f"**Claim.** {claim.claim}",
         f"**Where it stands.** {claim.where}.",

@@ -110,6 +110,7 @@ def test_traces_that_are_wanted_later_are_written_and_judged_the_same(
     keeping = read_plan(write_plan(tmp_path, 'keep = "all"\n' + small))
     summary = run_sweep(lambda: spark, keeping, tmp_path / "out")
     assert (summary.runs, summary.ran, summary.verdicts) == (6, 6, {"kept": 6})
+    assert run_sweep(lambda: spark, keeping, tmp_path / "out").ran == 0
     judged = judge_events(read_traces(spark, [tmp_path / "out" / "traces"]))
     assert judged.exit_code == 0
     assert {one.run for one in judged.runs} == set(identities(keeping))

@@ -57,11 +57,15 @@ def sweeping(folder: Path) -> Iterator[None]:
 
 
 def finished(folder: Path) -> pa.Table:
-    """All runs that are finished, each once."""
+    """All runs that are finished, each once; if one was run again for its trace, that one."""
     parts = [pq.read_table(file) for file in _parts(folder)]
     same = [part for part in parts if part.schema.equals(PART_SCHEMA)]  # others: of older code
     table = pa.concat_tables([PART_SCHEMA.empty_table(), *same]).combine_chunks()
-    places = {run: place for place, run in enumerate(table["run"].to_pylist())}
+    places: dict[str, int] = {}
+    named = zip(table["run"].to_pylist(), table["traced"].to_pylist(), strict=True)
+    for place, (run, traced) in enumerate(named):
+        if traced or run not in places:
+            places[run] = place
     return table.take(pa.array(sorted(places.values()), pa.int64()))
 
 
