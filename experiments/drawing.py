@@ -6,7 +6,7 @@ a PNG, if there is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
@@ -25,6 +25,9 @@ _GAP = 24
 _ROW, _NAME = 15, 118
 _LETTERS = 150  # of a line of the caption
 _POWERS_FROM = 30  # from this ratio on, powers of ten
+
+Place = Callable[[float], float]
+"""From a value to where it lies in the drawing."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def _lines(panel: Lines, x: float, y: float, width: float) -> list[str]:
     return parts
 
 
-def _across(panel: Lines, xs: Sequence[float], start: float, length: float):  # type: ignore[no-untyped-def]
+def _across(panel: Lines, xs: Sequence[float], start: float, length: float) -> Place:
     if panel.even_steps:
         return lambda v: start + length * xs.index(v) / max(len(xs) - 1, 1)
     spread = xs[0] > 0 and xs[-1] / xs[0] >= 8
@@ -166,7 +169,7 @@ def _across(panel: Lines, xs: Sequence[float], start: float, length: float):  # 
     return lambda v: start + length * ((log10(v) if spread else v) - low) / ((high - low) or 1)
 
 
-def _few(xs: Sequence[float], place) -> list[float]:  # type: ignore[no-untyped-def]
+def _few(xs: Sequence[float], place: Place) -> list[float]:
     """Those of the xs that can be written without touching the one before."""
     shown: list[float] = []
     for v in xs:
@@ -175,7 +178,7 @@ def _few(xs: Sequence[float], place) -> list[float]:  # type: ignore[no-untyped-
     return shown
 
 
-def _line(line: Line, k: int, place, upwards: Axis) -> list[str]:  # type: ignore[no-untyped-def]
+def _line(line: Line, k: int, place: Place, upwards: Axis) -> list[str]:
     colour, dash = _style(k)
     dots = [(place(x), upwards.place(v)) for x, v, _, _ in line.points]
     way = "L".join(f"{x:.1f} {y:.1f}" for x, y in dots)

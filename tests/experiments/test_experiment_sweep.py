@@ -27,7 +27,7 @@ from spark_servers import spark_environ
 from swept import PLAN, swept_here, write_plan
 
 pytestmark = pytest.mark.xdist_group("spark")
-GUARD_SECONDS = 120.0
+GUARD_SECONDS = 300.0  # against hanging
 
 
 @pytest.fixture(scope="module")
