@@ -130,11 +130,13 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(
         stderr=subprocess.DEVNULL,
     )
     limit = time.monotonic() + GUARD_SECONDS
-    while not (out / "parts").is_dir() or store.count_finished(out) < 3:
-        assert driver.poll() is None and time.monotonic() < limit
-        time.sleep(0.01)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
+    try:
+        while not (out / "parts").is_dir() or store.count_finished(out) < 3:
+            assert driver.poll() is None and time.monotonic() < limit
+            time.sleep(0.01)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
     assert not (out / "runs.parquet").exists()
     summary = run_sweep(lambda: spark, plan, out)
     assert 0 < summary.ran <= 21

@@ -81,7 +81,7 @@ def test_the_commands_and_the_program_of_the_page_work(
     assert ended.value.code == 0
     assert "16 runs: 16 kept; ran 16, 0 were finished" in capsys.readouterr().out
     exec(program, {})
-    assert re.match(r"cbcast: \d\.\d\d ms\nagreed: \d\.\d\d ms\n", capsys.readouterr().out)
+    assert re.match(r"cbcast: \d+\.\d\d ms\nagreed: \d+\.\d\d ms\n", capsys.readouterr().out)
 
 
 class _SessionOn:
