@@ -49,9 +49,24 @@ FOUND_BY_THE_SWEEP = [
 ]
 
 
+FOUND_WHILE_GROUPS_MOVE = [
+    ("sequencing", 901),  # who numbered a group is let in by the view that it knows
+    ("sequencing", 917),  # it numbered a group, wanted to be in, and changed its mind
+    ("sequencing", 1084),  # what comes after a long wait for a word
+    ("sequencing_causal", 30),  # it numbers a group whose last view its driver has not seen
+    ("sequencing_global", 118),  # all leave a group while its sequencer is lost
+    ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
+]
+
+
 @pytest.mark.parametrize(("protocol", "seed"), FOUND_BY_THE_SWEEP)
 def test_schedules_that_once_went_wrong(protocol: str, seed: int) -> None:
     assert failures(protocol, "cluster", seed) == []
+
+
+@pytest.mark.parametrize(("protocol", "seed"), FOUND_WHILE_GROUPS_MOVE)
+def test_moves_that_once_went_wrong(protocol: str, seed: int) -> None:
+    assert failures(protocol, "placing", seed) == []
 
 
 @pytest.mark.parametrize("arena", ["cluster", "cluster_merge"])

@@ -44,6 +44,19 @@ def test_who_asks_again_is_let_in_once() -> None:
     assert made.wish(Wish(1, left=(5,)), ABLE) == []
 
 
+def test_who_changes_its_mind_is_told_so_only_if_nothing_lets_it_in() -> None:
+    made = directory((1, (0, 1), S1))
+    assert made.never_let_in(1, 5)
+    made.wish(Wish(1, joined=(5,)), ABLE)
+    assert not made.never_let_in(1, 5)
+    made.wish(Wish(1, left=(5,)), ABLE)
+    assert not made.never_let_in(1, 5)  # both are under way
+    made.migrate(1, S2)
+    made.wish(Wish(1, guests=(6,)), ABLE)
+    assert not made.never_let_in(1, 6)  # it waits for the hand-over
+    assert made.never_let_in(1, 7)
+
+
 def test_groups_that_come_to_share_two_members_are_put_together_before_the_second_comes_in() -> (
     None
 ):

@@ -147,6 +147,23 @@ def test_a_lost_word_is_asked_for() -> None:
     assert (G, ASK) not in b.timers[1]
 
 
+def test_what_comes_after_a_long_wait_is_asked_for_as_soon_as_ever() -> None:
+    b = gated(Fifo, 1, 2)
+    b.say(1, "m")
+    b.bring(1, 2, header=FifoData)
+    b.lose(2, 1, header=Holding)
+    for _ in range(4):
+        b.ring(1, ASK)
+        b.lose(1, 2, header=AskHolding)
+    assert b.timers[1][G, ASK] > 4 * Options().retry_ms
+    b.say(1, "n")
+    b.ring(1, ASK)
+    b.bring(1, 2, header=AskHolding)
+    b.bring(2, 1, header=Holding)
+    assert b.texts(1) == ["m"]
+    assert b.timers[1][G, ASK] == Options().retry_ms
+
+
 def test_only_members_hold_a_frame_for_the_group() -> None:
     b = stacks(Fifo, 1, 2, 3, options=Options(resilience=1))
     for p in (1, 2, 3):

@@ -46,6 +46,7 @@ class Record(PlainState):
         self.guests = set(guests)
         self.number = number  # of its view when it was placed
         self.changes = 0  # ordered since
+        self.named: set[ProcessId] = set()  # who was ordered to be let in since
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -146,8 +147,15 @@ class Directory(PlainState):
                 record.members.discard(p)
                 self.placement.left(wish.gid, p)
         record.changes += 1
+        record.named.update(wish.joined, wish.guests)
         alter = Alter(self.since, wish.gid, wish.joined, wish.guests, wish.left)
         return record.host, alter
+
+    def never_let_in(self, g: GroupId, p: ProcessId) -> bool:
+        """Is p outside that group, and nothing under way that lets it in?"""
+        record = self.records[g]
+        asked = any(w.gid == g and p in (*w.joined, *w.guests) for w in self.wishes)
+        return not asked and p not in record.members | record.guests | record.named
 
     def needs(self, p: ProcessId) -> bool:
         """Does p number a group, or is it about to?"""

@@ -121,6 +121,14 @@ class Knowledge(PlainState, ABC):
         """At the coordinator: lead a change of one group; make it if it is new."""
 
     @abstractmethod
+    def never_let_in(self, gid: GroupId, pid: ProcessId) -> bool:
+        """At the coordinator: is it outside that group, and nothing under way that lets it in?"""
+
+    @abstractmethod
+    def give_up(self, gid: GroupId) -> None:
+        """This node wanted to be in that group, and wants no more; and it was never let in."""
+
+    @abstractmethod
     def is_in(self, want: Want) -> bool:
         """Is what this node wants so already?"""
 

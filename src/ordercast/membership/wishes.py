@@ -37,10 +37,14 @@ class Wishes(Arrivals):
             self._say_goodbye()
 
     def _on_wish(self, q: ProcessId, wish: Want | Unwant) -> None:
+        if isinstance(wish, Unwant) and q != self.me and self.pids[:1] == (q,):
+            self.give_up(wish.gid)  # so says the coordinator
         if not self.coordinates or q not in self.pids:
             return
         if isinstance(wish, Unwant):
             self.change_group(None, wish.gid, left=(q,))
+            if self.never_let_in(wish.gid, q):
+                self._confirm_outside(q, wish)
             return
         self._check_group(wish.group, (q,) if wish.part == "guest" else ())
         self.top_group = max(self.top_group, wish.group.gid)
@@ -51,6 +55,13 @@ class Wishes(Arrivals):
             self.change_group(wish, wish.group.gid, joined=(q,))
         else:
             self.change_group(wish, wish.group.gid, guests=(q,))
+
+    def _confirm_outside(self, q: ProcessId, wish: Unwant) -> None:
+        """It may forget the group: until it is let in or knows better, others wait with it."""
+        if q == self.me:
+            self.give_up(wish.gid)
+        else:
+            self._tell((q,), wish)
 
     def _admit_wanted(self) -> None:
         """Those who come back with a side come into a group together."""

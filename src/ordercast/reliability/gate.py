@@ -113,9 +113,12 @@ class Gate(PlainState):
         for g in sorted(self.untold):
             self._tell(out, g)
         self.untold.clear()
+        first = self.queue[0] if self.queue else None
         while self.queue and self._may_go(self.queue[0]):
             out.deliveries.append(self.queue.popleft()[3])
         if self.queue:
+            if self.asks and self.queue[0] is not first:  # it moves again: no long pauses any more
+                self.asks, self.watched = 0, None
             self._watch(out)
 
     def _may_go(self, item: Queued) -> bool:

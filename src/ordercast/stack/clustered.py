@@ -214,7 +214,7 @@ class ClusteredStack(PlacedStack):
         frames: Frames = {}
         for g, protocol in self.protocols.items():
             view = self.view(g)
-            if view is None or not (self.me in view.peers or protocol.unstable(g)):
+            if view is None or not (self.me in view.peers or self._left_with_frames(g)):
                 if g in ready:
                     nothing = GroupReport(self.entries[g], 0, 0, (), (), False, 0, 0, (), ready[g])
                     reports.append(nothing)
@@ -240,6 +240,11 @@ class ClusteredStack(PlacedStack):
         for membership in self._led():
             frames.update(membership.readied_frames())
         return tuple(reports), frames
+
+    def _left_with_frames(self, g: GroupId) -> bool:
+        """Where a group is left by a view among its numbers: does this node keep any of it?"""
+        protocol = self.protocols[g]
+        return protocol.declaration.sequenced and bool(protocol.unstable(g))
 
     def begin_groups(self, views: Sequence[NextGroupView], union: Frames) -> None:
         self.know_groups(views)
@@ -375,6 +380,16 @@ class ClusteredStack(PlacedStack):
         if joined or guests or left:
             self._handle(Change(gid, joined=joined, guests=guests, left=left))
 
+    def give_up(self, gid: GroupId) -> None:
+        if gid not in self.unwants or gid not in self.protocols:
+            return
+        if self.view(gid) is None:
+            self.unwants.discard(gid)
+            self.close(gid)
+        elif self.waits_to_be_let_in(gid):
+            self.unwants.discard(gid)
+            self.wait_no_more(gid)
+
     def is_in(self, want: Want) -> bool:
         view = self.view(want.group.gid)
         if view is None:
@@ -383,7 +398,10 @@ class ClusteredStack(PlacedStack):
 
     def is_out(self, gid: GroupId) -> bool:
         view = self.view(gid)
-        return gid not in self.protocols or (view is not None and self.me not in view.senders)
+        if gid not in self.protocols:
+            return True
+        outside = view is not None and self.me not in view.senders
+        return outside and not self.waits_to_be_let_in(gid)
 
     # -- links ------------------------------------------------------------------------------------
 

@@ -165,6 +165,22 @@ class PlacedStack(Stack, Cluster):
         wish = Wish(gid, joined, guests, left)
         self._give(directory.wish(wish, self._eligible()))
 
+    def never_let_in(self, gid: GroupId, pid: ProcessId) -> bool:
+        directory = self._directory_of(gid)
+        return directory is not None and directory.never_let_in(gid, pid)
+
+    def waits_to_be_let_in(self, gid: GroupId) -> bool:
+        """Does it know the group, because it numbers it or did, and asked to be in?"""
+        service = self.protocols.get(gid)
+        return isinstance(service, SequencingService) and gid in service.wanted
+
+    def wait_no_more(self, gid: GroupId) -> None:
+        """It will not be let in: what comes after entries of that group need not wait for it."""
+        service = self.protocols[gid]
+        assert isinstance(service, SequencingService)
+        service.wanted.discard(gid)
+        service.progressed(gid)
+
     def know_groups(self, views: Iterable[NextGroupView]) -> None:
         """After a flush: the first node knows all groups."""
         for directory in self.directories.values():  # one that is made anew goes on above
