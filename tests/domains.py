@@ -58,8 +58,10 @@ class Overlap(Bench, Generic[P]):
         marks = (self.protocols[p].report_mark(plan.view.group) for plan, p in _survivors(plans))
         start = max(marks, default=0)
         for plan in plans:
-            g, number, members, staying, era = msgspec.structs.astuple(plan.next_view(1))
-            self.views[g] = View(g, number, members, LEADER, era, start, guests=staying)
+            new = plan.next_view(1)
+            self.views[new.group] = View(
+                new.group, new.number, new.members, LEADER, new.era, start, guests=new.guests
+            )
         for p in sorted({p for plan in plans for p in plan.audience}):
             self._install(p, [plan for plan in plans if p in plan.audience], unions)
 
