@@ -25,7 +25,7 @@ def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
         _check_lists(running, diagnosis)
         return
     where = ", ".join(address for side in sides for address in list(side)[:1])
-    seen = "; ".join(_told(side) for side in sides)
+    seen = "; ".join(sorted(_told(side) for side in sides))
     if len(running) > 1 and all(len(report.nodes) == 1 for report in running.values()):
         diagnosis.find("each_alone", where, f"each node formed its own cluster: {seen}")
     elif _were_one(sides):
