@@ -54,6 +54,7 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing", 917),  # it numbered a group, wanted to be in, and changed its mind
     ("sequencing", 1084),  # what comes after a long wait for a word
     ("sequencing_causal", 30),  # it numbers a group whose last view its driver has not seen
+    ("sequencing_global", 875),  # who left numbers the group before its last word has come
     ("sequencing_global", 118),  # all leave a group while its sequencer is lost
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]

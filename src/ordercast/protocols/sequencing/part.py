@@ -145,6 +145,9 @@ class GroupPart(LeftBehindPart):
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
         )
+        era, ended = self.left_in.get(g, (0, 0))
+        if era == state.era:  # the word that it has had its last view may still be on its way
+            self.taken = max(self.taken, ended)
         self._catch_up(g, dict(state.joining), latest)
         self.latest = latest
         self._follow(g, self.me)
