@@ -56,6 +56,7 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing_causal", 30),  # it numbers a group whose last view its driver has not seen
     ("sequencing_global", 875),  # who left numbers the group before its last word has come
     ("sequencing_global", 118),  # all leave a group while its sequencer is lost
+    ("sequencing_causal", 416),  # ... and one of them has not had its last view when it is lost
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]
 

@@ -11,6 +11,7 @@ from machines import Bench, Packet
 from ordercast.core.events import Event, Multicast, Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
+from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequencer_headers import Accept
 from ordercast.membership.cluster_headers import (
     CLUSTER_GROUP,
@@ -219,6 +220,26 @@ def test_a_coordinator_does_not_leave_before_all_have_what_it_numbered() -> None
     bench.tick(2)
     assert (0, b"m") in bench.log[1]
     assert bench.nodes[1].pids == (1,)
+
+
+def test_the_last_who_leaves_a_group_has_its_last_view_also_if_another_node_dies_meanwhile() -> (
+    None
+):
+    """0 numbers the view without 1, in which nobody is left; the word of it is lost."""
+    bench = ClusterBench(3)
+    bench.nodes[1].open_group(NUMBERED)
+    bench.step(1, Ask(NUMBERED, "member"))  # type: ignore[arg-type]
+    bench.carry()
+    bench.step(1, Quit(1))  # type: ignore[arg-type]
+    bench.bring(1, 0)
+    bench.lose(0, 1, ViewEntry)
+    bench.crash(2)
+    bench.breaks(2, at=(0, 1))
+    bench.carry()
+    assert bench.nodes[0].pids == bench.nodes[1].pids == (0, 1)
+    view = bench.nodes[1].view(1)
+    assert view is not None and view.members == ()
+    assert bench.nodes[1].is_out(1)
 
 
 def test_a_side_that_tries_in_vain_for_long_does_not_use_up_the_numbers() -> None:

@@ -101,7 +101,8 @@ class Want(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Unwant(msgspec.Struct, frozen=True, array_like=True):
-    """To the coordinator, until it is so: I want to be out of that group."""
+    """To the coordinator, until it is so: I want to be out of that group. From it: you are, and
+    nothing is under way that lets you in."""
 
     gid: GroupId
 
@@ -166,6 +167,11 @@ class NextGroupView(msgspec.Struct, frozen=True, array_like=True):
     start: int
     last: tuple[tuple[ProcessId, int], ...]
     leader: ProcessId  # numbers its views, and its messages where it has a sequencer
+
+    @property
+    def senders(self) -> tuple[ProcessId, ...]:
+        """Members and guests; nobody if the group ends."""
+        return (*self.members, *self.guests)
 
 
 class PrepareView(msgspec.Struct, frozen=True, array_like=True):

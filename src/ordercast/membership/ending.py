@@ -14,6 +14,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
+from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
 from ordercast.membership.cluster_headers import (
     Attempt,
@@ -139,7 +140,7 @@ class Ending(PlainState):
         staying = tuple(p for p in self.nodes if p not in stranded)
         if not staying or (self.attempt.coordinator in stranded and not voting):
             return Without(stranded)
-        ends = [end for end in ends if end.lives(staying)]
+        ends = [end for end in ends if end.lives(staying) or end.owes_a_last_view(staying, pages)]
         return self._next_views(newest.view, staying, ends, stride, pages)
 
     def _late(self, newest: NodeReport) -> frozenset[ProcessId]:
@@ -212,7 +213,8 @@ class Ending(PlainState):
         if is_new or self.attempt.number >= first_unused(newest.number):
             leap += LEAP
         succession = Succession(view.coordinator, is_new, stride, leap)
-        leaders = self._leaders(view, staying, ends, pages)
+        living = [end for end in ends if end.lives(staying)]
+        leaders = self._leaders(view, staying, living, pages)
         return NextViews(
             view,
             {
@@ -220,12 +222,12 @@ class Ending(PlainState):
                     staying,
                     marks[e.domain(pages)],
                     self._succession(e, succession, pages),
-                    leaders[e.gid],
+                    leaders.get(e.gid, NOBODY),
                 )
                 for e in ends
             },
             {end.gid: end.takers(staying) for end in ends},
-            {end.gid: end.told(staying) for end in ends},
+            {end.gid: end.told(staying) if end in living else end.takers(staying) for end in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
 
@@ -331,6 +333,10 @@ class GroupEnd:
     def lives(self, staying: Nodes) -> bool:
         """Is anybody left in it?"""
         return any(p in (*self.members, *self.guests) for p in self.reports if p in staying)
+
+    def owes_a_last_view(self, staying: Nodes, pages: Pages) -> bool:
+        """All have left it, but one has not heard so: where views are numbered among messages."""
+        return pages(self.entry.protocol).declaration.sequenced and bool(self.takers(staying))
 
     def told(self, staying: Nodes) -> Nodes:
         """Whoever has the group open, or is about to."""

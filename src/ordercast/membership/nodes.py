@@ -9,6 +9,9 @@ later view that somebody prepared, because that one may be in force elsewhere.
     V5 = {L, a, b, c, d}. L excludes b, all of V6 = {L, a, c, d} have prepared it, L installs it,
     and the network parts L, a from the rest. Judged by V5 alone, b, c, d would go on: they are
     three of five. But c and d prepared V6, and they are half of it, without L. L and a go on.
+
+A view before one that was announced need not be won if only who announced it is missing: that one
+counts the later view, too, and cannot go on without a majority of it.
 """
 
 from __future__ import annotations

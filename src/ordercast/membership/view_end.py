@@ -153,12 +153,13 @@ class ViewEnd(Knowledge):
     def _prepare_for(
         self, p: ProcessId, ending: Ending, found: NextViews
     ) -> tuple[PrepareView, Frames]:
-        # The first node knows of all groups, whoever leads them, and wherever it is a member.
+        # The first node knows of all groups, whoever leads them, and wherever it is a member. Who
+        # has not had its last view of one that ends hears of that.
         first = found.view.coordinator
         groups = tuple(
             view
             for gid, view in found.groups.items()
-            if p in found.told[gid] or p in (first, view.leader)
+            if p in found.told[gid] or (view.senders and p in (first, view.leader))
         )
         frames = {key: kept for key, kept in found.union.items() if p in found.takers[key[0]]}
         view = found.view
@@ -206,8 +207,8 @@ class ViewEnd(Knowledge):
     def _taken_by_others(self, q: ProcessId, attempt: Attempt) -> Attempt | None:
         """The last of the numbers among which this one is, if they are not for q to give: a view
         that is in force or ready here is another's, who may have announced more."""
-        prepared = () if self.prepared is None else (self.prepared.view,)
-        for view in (*prepared, *(() if self.node_view is None else (self.node_view,))):
+        ready = None if self.prepared is None else self.prepared.view
+        for view in filter(None, (ready, self.node_view)):
             unused = first_unused(view.number)
             if attempt.number <= view.number or (view.coordinator != q and attempt.number < unused):
                 return Attempt(unused - 1, attempt.rank, view.coordinator)
