@@ -4,7 +4,8 @@ What a group with a sequencer does by itself is in `machinery.sequenced` and `ma
 Here is what the order across groups adds for those who send and deliver:
 
     DO-MULTICAST(n, C, after)    C: what this process has seen;  after: its own frames in other
-                                 groups that have no number yet
+                                 groups that have no number yet;  with `bodies_apart` as
+                                 DO-NUMBER, to the members, too: ACCEPT comes without the body
     ACCEPT(N, C) at q            wait until N = R + 1, and R' >= n' for each (G', n') in C with q
                                  in G';  deliver;  R := N
 

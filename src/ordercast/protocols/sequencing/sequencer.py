@@ -2,6 +2,7 @@
 
     DO-MULTICAST(n, C, after) from p    wait until p's frames in `after` have numbers;
                                         N := N + 1;  ACCEPT(N, context) to the members
+    DO-NUMBER(n, C, after) from p       the same; the members have the body from p, and get NUMBER
 
 What stands in a context:
 
