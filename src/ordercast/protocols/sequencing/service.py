@@ -1,13 +1,7 @@
 """The groups of one process that share an order of the sequencing service: one machine.
 
-It keeps what one group's part cannot know alone: which entries wait for other groups, what this
-process has seen (its context, where the order is causal), in which order it sends to its groups,
-and, as a sequencer, which groups share members.
-
-A sender is never blocked. Where the order is causal, a frame waits here until those that were sent
-to other groups are back with their numbers. With resilience 0 it leaves at once if the same
-sequencer numbers them: that one waits for their numbers (`after`). The source puts SEQ(id) in place
-of a number that is not known yet, and lets members wait: that deadlocks, also when read leniently.
+It keeps what one group's part cannot know alone: which entries wait for other groups, what is sent
+when (`sending.py`), and, as a sequencer, which groups share members.
 """
 
 from __future__ import annotations
@@ -16,17 +10,17 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from ordercast.core.durability import holders_needed
 from ordercast.core.events import Change, Cut, Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
-from ordercast.core.protocol import Options, OrderingProtocol, Reach
+from ordercast.core.protocol import Options, Reach
 from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.machinery.numbering import Context, Numbered
 from ordercast.machinery.transfer import AnyEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
 from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved, Release
 from ordercast.protocols.sequencing.part import GroupPart
+from ordercast.protocols.sequencing.sending import SenderToGroups
 from ordercast.protocols.sequencing.sequencer import SequencerPart
 
 HandedOver = tuple[BookState, Collection[tuple[AnyEntry, bytes]]]
@@ -42,34 +36,24 @@ class Tally:
         self.numbered = self.forwarded = self.transfers_in = self.transfers_out = 0
 
 
-class SequencingService(OrderingProtocol):
+class SequencingService(SenderToGroups):
     """All groups of one order at one process: as a member, as a guest, as their sequencer."""
 
     handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
-    causal: ClassVar[bool]  # contexts name what the sender had seen
     linked_headers = (Forwarded, Moved, Release)
     header_version = 5
     kind: ClassVar[type[GroupPart]] = GroupPart  # the tests put faulty ones here
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        self.parts: dict[GroupId, GroupPart] = {}
         self.effects = Output()
         self.tally = Tally()
         super().__init__(me, options)
         self.blocked: dict[GroupId, set[GroupId]] = {}  # groups whose next entry waits for that one
         self.to_try: deque[GroupId] = deque()  # groups whose next entry may wait no more
         self.trying = False
-        self.paused = False
         self.taking_over = False  # books are being put in place: nothing is numbered
-        self.settling = False
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
-        self.parted: set[GroupId] = set()  # named by own requests at another sequencer than theirs
-        self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
-        self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
-        self.unsent: deque[tuple[GroupId, int]] = deque()  # ... of them, those not asked for yet
-        self.durability: dict[GroupId, int] = {}  # groups with a gate
-        self.holders: dict[GroupId, dict[ProcessId, int]] = {}  # numbers that others hold, there
         self.wanted: set[GroupId] = set()  # groups this process numbered, and wants to be in
         self.meets: dict[GroupId, tuple[GroupId, ...]] | None = None  # as a sequencer; None: anew
 
@@ -157,171 +141,16 @@ class SequencingService(OrderingProtocol):
         era, start = super().stay_ended(g)
         return era, start if self.parts[g].was_in else 0
 
+    def moved(self, g: GroupId) -> None:
+        """Another numbers this group now."""
+        self.members_changed()
+        self.ask_again_after(g)
+
     def gone_for_good(self, p: ProcessId) -> None:
         for part in self.parts.values():
             part.gone_for_good(p)
 
-    # -- a sender ---------------------------------------------------------------------------------
-
-    def on_multicast(self, g: GroupId, m: bytes) -> None:
-        part = self.parts[g]
-        part.S += 1
-        part.requests[part.S] = m
-        self.sent[g, part.S] = None
-        self.unsent.append((g, part.S))
-        self.send_released()
-
-    def send_released(self) -> None:
-        """DO-MULTICAST for what need not wait for the numbers of other groups any more."""
-        while self.unsent and not (self.paused or self.settling):
-            g, n = self.unsent[0]
-            part = self.parts[g]
-            if n in part.requests:  # else the group was left
-                if self._must_hold(g):
-                    return
-                part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
-            self.unsent.popleft()
-            part.released = n
-            if n in part.requests:
-                part.request(g, n, part.requests[n])
-                part.start_timer(g, "retry", self.options.retry_ms)
-
-    def _must_hold(self, g: GroupId) -> bool:
-        exposed = self.exposed_before(g)
-        for h in exposed:
-            self.parts[h].ask_held(h)
-        return bool(exposed) or bool(self.unsettled_before(g))
-
-    def unsettled_before(self, g: GroupId) -> list[GroupId]:
-        """Where a frame of ours must be settled before the next one to g may leave."""
-        if self.options.blocking:  # as the source has it at first
-            return [h for h, part in self.parts.items() if part.released and self._unsettled(h)]
-        if not self.causal:
-            return []
-        leader = self.parts[g].leader
-        # One sequencer may number both in a row. If it died when only the second had reached
-        # anybody, the first would come after it, with another number.
-        in_a_row = self.options.resilience == 0
-        return [
-            h
-            for h in self._spoke_in(g)
-            if self._unsettled(h)
-            and not (in_a_row and self.parts[h].leader == leader and h not in self.durability)
-        ]
-
-    def exposed_before(self, g: GroupId) -> list[GroupId]:
-        """Numbered here, seen here, and nobody else may have it: a frame to g must not tell."""
-        if not self.causal or self.options.resilience == 0:
-            return []
-        return [
-            h
-            for h, N in self.seen.items()
-            if h != g and h in self.parts and h not in self.durability
-            if self.parts[h].exposed(h, N)
-        ]
-
-    def _spoke_in(self, g: GroupId) -> list[GroupId]:
-        return [h for h, other in self.parts.items() if h != g and other.released]
-
-    def _unsettled(self, h: GroupId) -> bool:
-        """Is there a frame of ours in h whose number may still be lost, or is not known?"""
-        return self.is_unnumbered(h) or self.copies_missing(h) > 0
-
-    def is_unnumbered(self, h: GroupId) -> bool:
-        """Was a number asked for, and is not known here?"""
-        part = self.parts[h]
-        if h not in self.member_of:
-            return part.numbered < part.released
-        return bool(part.requests) and next(iter(part.requests)) <= part.released
-
-    def copies_missing(self, h: GroupId) -> int:
-        """How many more must hold our last frame in h."""
-        part, member = self.parts[h], h in self.member_of
-        if h not in self.durability:  # a guest does not know who has it but the sequencer
-            return int(not member and part.held < part.released)
-        last = (part.own[-1][0] if part.own else 0) if member else part.last_number
-        if last <= part.settled:
-            return 0
-        members = self.views[h].members
-        needed = holders_needed(self.durability[h], len(members)) - (self.me in members)
-        return needed - sum(1 for mark in self.holders.get(h, {}).values() if mark >= last)
-
-    def _stamp(self, g: GroupId, part: GroupPart) -> tuple[Context, Ids]:
-        parts = self.parts
-        for h in [h for h, N in self.seen.items() if h in parts and parts[h].settled >= N]:
-            del self.seen[h]
-        after = tuple((h, self.parts[h].released) for h in self._spoke_in(g) if self._unsettled(h))
-        return tuple((h, N) for h, N in self.seen.items() if h != g), after
-
-    def resolved(self, context: Context, after: Ids) -> tuple[Context, Ids]:
-        """A request is repeated: which of the frames before it still have no number?"""
-        left = tuple((h, n) for h, n in after if h in self.parts and self.parts[h].lacks_number(n))
-        if left == after:
-            return context, after
-        numbers = dict(context)
-        for h, n in after:
-            if (h, n) not in left and h in self.seen:
-                numbers[h] = max(self.seen[h], numbers.get(h, 0))
-        return tuple(numbers.items()), left
-
-    def settled_own(self, g: GroupId, n: int) -> None:
-        """Our frame n was delivered here."""
-        self.sent.pop((g, n), None)
-        if g in self.parted:
-            self._tell_number(g, n)
-
-    def _tell_number(self, g: GroupId, n: int) -> None:
-        """Our frame n has its number: requests that named it are at another sequencer, which will
-        not see it numbered, and go out again."""
-        for h, part in self.parts.items():
-            for k in [k for k, (_, after) in part.stamps.items() if (g, n) in after]:
-                if k in part.requests:
-                    part.request(h, k, part.requests[k])
-        self._look_who_parted()
-
-    def _look_who_parted(self) -> None:
-        parts = self.parts
-        self.parted = {
-            h
-            for part in parts.values()
-            for _, after in part.stamps.values()
-            for h, n in after
-            if h in parts and parts[h].leader != part.leader and n in parts[h].requests
-        }
-
-    def moved(self, g: GroupId) -> None:
-        """Another numbers this group: requests that named its frames go out again, if need be, and
-        its own that named frames of others: their numbers may be known here, and not there."""
-        self.members_changed()
-        for h, part in self.parts.items():
-            named = self.parts if h == g else (g,)
-            for n in part.requests_after(named):
-                if n in part.requests and n <= part.released:
-                    part.request(h, n, part.requests[n])
-        self._look_who_parted()
-        self.send_released()
-
-    def count_holders(self, g: GroupId, durability: int) -> None:
-        if durability:
-            self.durability[g] = durability
-
-    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
-        marks = self.holders.setdefault(g, {})
-        if n > marks.get(p, 0):
-            marks[p] = n
-            self.send_released()
-
     # -- a member ---------------------------------------------------------------------------------
-
-    def saw(self, g: GroupId, N: int, context: Context) -> None:
-        """This was delivered, or numbered, here: what is sent now comes after it."""
-        if self.causal:
-            seen = self.seen
-            if seen.get(g, 0) < N:
-                seen[g] = N
-            for h, n in context:
-                if n > seen.get(h, 0):
-                    seen[h] = n
 
     def must_wait(self, g: GroupId, context: Context) -> bool:
         """Does the next entry of g come after one that is not delivered here?"""
