@@ -104,6 +104,7 @@ class OrderingProtocol(PlainState, ABC):
     linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
     together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
     has_subgroups: ClassVar[bool] = False  # it matters where the members are
+    wide_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # to other sites, and may wait
     header_version: ClassVar[int] = 4  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:

@@ -22,6 +22,7 @@ import msgspec
 
 from ordercast.core.durability import Durability, in_words
 from ordercast.core.ids import GroupId, Identity, ProcessId
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.core.whereabouts import Whereabouts
 
 LEAP = 256  # a coordinator or a sequencer may have made so many views that nobody else saw
@@ -65,12 +66,14 @@ class GroupEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_default
     protocol: str
     header_version: int  # of that protocol's headers: both sides must read the same
     durability: Durability = None  # how many must hold what is delivered
+    delivery_level: DeliveryLevel | None = None  # None: the protocol has none
 
     @property
     def promise(self) -> str:
         """How a mismatch is told to people."""
-        how = ", ".join(filter(None, (f"protocol {self.protocol!r}", in_words(self.durability))))
-        return f"order {self.order!r} ({how})"
+        level = "" if self.delivery_level is None else f"delivery_level {self.delivery_level!r}"
+        parts = (f"protocol {self.protocol!r}", in_words(self.durability), level)
+        return f"order {self.order!r} ({', '.join(filter(None, parts))})"
 
 
 class Ballot(msgspec.Struct, frozen=True, array_like=True):

@@ -94,7 +94,7 @@ class ClusteredStack(PlacedStack):
         coordinator = self.pids[0] if self.pids else None
         page = self.page(entry.protocol)
         leader = None if page.together else coordinator
-        self.open(entry.gid, page, leader, entry.durability)
+        self.open(entry.gid, page, leader, entry.durability, entry.delivery_level)
         if entry.gid in self.memberships:
             led = self.memberships[entry.gid]
             led.attempt = max(led.attempt, self._attempts())

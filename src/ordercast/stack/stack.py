@@ -22,7 +22,7 @@ from ordercast.core.durability import Durability
 from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
-from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.protocol import DeliveryLevel, Options, OrderingProtocol
 from ordercast.core.state import PlainState, copy_plain
 from ordercast.core.whereabouts import Whereabouts
 from ordercast.errors import PeerError
@@ -78,14 +78,16 @@ class Stack(Gated):
         protocol: type[OrderingProtocol],
         leader: ProcessId | None = None,
         durability: Durability = None,
+        delivery_level: DeliveryLevel | None = None,
     ) -> None:
         """Take part in group g, as a member or as its leader. Its first view comes as an event.
 
         A joiner takes its first view from `leader` alone, or from anybody if that is not known.
-        Every member must give the same `durability`; None: that of the options.
+        Every member must give the same `durability` and `delivery_level`; None: those of the
+        options.
         """
         assert g not in self.protocols and g != LINK_GROUP, f"group {g} is open, or reserved"
-        machine = self._machine(protocol)
+        machine = self._machine(protocol, delivery_level)
         machine.left_in[g] = self.left_in.get(g, (0, 0))
         machine.believe(g, leader)
         self.protocols[g] = machine
@@ -101,12 +103,17 @@ class Stack(Gated):
             self.linked_views.add(g)
         self.has_links = bool(self.linked or self.linked_views or self.links)
 
-    def _machine(self, protocol: type[OrderingProtocol]) -> OrderingProtocol:
+    def _machine(
+        self, protocol: type[OrderingProtocol], level: DeliveryLevel | None
+    ) -> OrderingProtocol:
         """A machine of scope group serves one group; one of scope domain all that are open."""
         name = protocol.declaration.name
         machine = self.domains.get(name)
         if machine is None:
-            machine = protocol(self.me, self.options)
+            options = self.options
+            if level is not None:
+                options = msgspec.structs.replace(options, delivery_level=level)
+            machine = protocol(self.me, options)
             machine.out = self.out
             machine.locate(self.whereabouts)
             if protocol.declaration.scope == "domain":

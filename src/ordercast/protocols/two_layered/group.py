@@ -67,7 +67,9 @@ from ordercast.protocols.two_layered.headers import (
     Column,
     Found,
     Global,
+    GlobalConfirmation,
     GlobalFound,
+    GlobalStatus,
     Local,
     Vector,
 )
@@ -97,6 +99,9 @@ class TwoLayered(RecoveringProtocol):
         crash="without its gateway a subgroup hears only itself, until the view changes",
         closed=CLOSED,
     )  # fmt: skip
+
+    # Not what makes losses good: somebody has waited for that long enough.
+    wide_headers = (Global, GlobalConfirmation, GlobalStatus)
 
     def stand(self, layout: Layout, i: Column, u: Column) -> None:
         super().stand(layout, i, u)
