@@ -57,6 +57,9 @@ class Side:
             self.engine.open(GroupEntry(g, f"g{g}", "fifo", "fifo", 1))
             self.engine.step([View(g, 1, (1, 2), 1)])
 
+    def transmit_wide(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
+        self.transmit(to, packet, content)
+
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
         self.contents.append(content)
         if self.loses():

@@ -61,7 +61,10 @@ class Admission:
         answer: asyncio.Future[Control] = asyncio.get_running_loop().create_future()
         self._answers[conn] = answer
         options = site.options
-        apply = Apply(options.shared(), site.after, site.former, options.sequencer)
+        apply = Apply(
+            options.shared(), site.after, site.former, options.sequencer, options.site,
+            options.gateway,
+        )  # fmt: skip
         conn.send(encode(apply))
         try:
             # Where this loop was held up, time is up and the answer has come: then it counts.

@@ -26,6 +26,7 @@ import msgspec
 
 from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.membership.nodes import GroupEntry, NodeEntry
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
@@ -43,6 +44,8 @@ class Apply(Control, frozen=True, repr_omit_defaults=True):
     after: int = 0  # my last incarnation in this cluster
     former: tuple[str, ...] = ()  # nodes of the side of a partition with which I come over
     sequencer: bool = False  # I offer to number messages of groups that I am not in
+    site: str = ""  # where I am; empty: I do not say
+    gateway: bool = False  # I offer to be the gateway of my site
 
 
 class Redirect(Control, frozen=True):
@@ -54,7 +57,7 @@ class Redirect(Control, frozen=True):
 class Refused(Control, frozen=True):
     """You cannot come in as you are."""
 
-    reason: str  # "name", "config", "members", "full", "address", "joining"
+    reason: str  # "name", "config", "members", "full", "address", "site", "joining"
     text: str
 
 
@@ -86,13 +89,15 @@ class Welcome(Control, frozen=True):
 
 
 class Enter(Control, frozen=True, repr_omit_defaults=True):
-    """I want to join a group. No protocol: any that gives the order. No durability: any."""
+    """I want to join a group. No protocol: any that gives the order. Nor durability, nor level:
+    any."""
 
     request: int
     group: str
     order: str
     protocol: str | None
     durability: Durability = None
+    delivery_level: DeliveryLevel | None = None
 
 
 class Entered(Control, frozen=True):

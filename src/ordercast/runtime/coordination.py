@@ -15,7 +15,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ordercast.core.ids import ProcessId
+from ordercast.core.ids import ProcessId, check_name
 from ordercast.membership.nodes import NodeEntry
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import Admitted, Apply, NodeDown, NodeUp, Redirect, Refused, encode
@@ -65,7 +65,7 @@ class Coordination:
         incarnation = max(directory.incarnations.get(hello.name, 0), apply.after) + 1
         node = NodeEntry(
             self._next_pid(), hello.name, incarnation, hello.advertise, apply.former,
-            apply.sequencer,
+            apply.sequencer, apply.site, apply.gateway,
         )  # fmt: skip
         site.peers.tell_all(NodeUp(node))
         nodes = tuple(directory.live.values())
@@ -89,6 +89,11 @@ class Coordination:
             parse_address("advertise", hello.advertise)
         except ValueError as reason:
             return Refused("address", str(reason))
+        if apply.site:
+            try:
+                check_name("site", apply.site)
+            except ValueError as reason:
+                return Refused("site", str(reason))
         if self._only is not None and hello.name not in self._only:
             listed = ", ".join(sorted(self._only))
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")

@@ -45,6 +45,11 @@ class Directory:
         """The live node of that name."""
         return next((node for node in self.live.values() if node.name == name), None)
 
+    def is_elsewhere(self, pid: ProcessId, site: str) -> bool:
+        """Is that node at another site than this one? Who does not say, is not."""
+        node = self.live.get(pid)
+        return node is not None and node.site != site and bool(site and node.site)
+
     def names_of(self, pids: Iterable[ProcessId]) -> tuple[str, ...]:
         """The names of these nodes, in the same order."""
         return tuple(self.names[pid] for pid in pids)

@@ -61,6 +61,9 @@ class Driver(Protocol):
     def transmit(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
         """Send a packet to each of these nodes; equal contents tell a repeat."""
 
+    def transmit_wide(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
+        """The same from subgroup to subgroup: where that is far, it may wait for more."""
+
     def transmit_for_cluster(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
         """The same for a packet of the cluster, which must not be lost on the way."""
 
@@ -101,6 +104,7 @@ class Engine:
         self.retransmits = 0  # packets sent again
         self.heartbeats = 0  # sent
         self._linked: Headers = () if stack.network == "N2" else (Linked,)
+        self._wide = frozenset(h for page in stack.pages.values() for h in page.wide_headers)
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
         self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
@@ -312,9 +316,8 @@ class Engine:
         for to, g, era, header, payload in out.transmits:
             codec = self._channels.get(g) or self._codec_of(g)
             if codec is not None:
-                driver.transmit(
-                    to, codec.encode(g, era, header, payload), _content(header, payload)
-                )
+                transmit = driver.transmit_wide if type(header) in self._wide else driver.transmit
+                transmit(to, codec.encode(g, era, header, payload), _content(header, payload))
             elif g == CLUSTER_GROUP:
                 if isinstance(header, Heartbeat):
                     self.heartbeats += len(to)

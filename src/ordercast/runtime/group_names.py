@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ordercast.core.durability import Durability, in_words
+from ordercast.core.durability import in_words
 from ordercast.core.ids import GroupId, check_name
+from ordercast.core.protocol import DeliveryLevel, OrderingProtocol
 from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
@@ -44,7 +45,7 @@ class GroupNames:
             entry = str(reason)
         if isinstance(entry, str):
             return NotEntered(enter.request, "", entry)
-        if not _fits(entry, enter.order, enter.protocol, enter.durability):
+        if not _fits(entry, enter):
             return NotEntered(enter.request, entry.promise, "")
         return Entered(enter.request, entry)
 
@@ -59,7 +60,7 @@ class GroupNames:
             chosen = choose(enter.order, enter.protocol)
             entry = GroupEntry(
                 gid, enter.group, enter.order, chosen.declaration.name, chosen.header_version,
-                enter.durability,
+                enter.durability, level_of(chosen, enter.delivery_level),
             )  # fmt: skip
             if chosen.together is None:
                 self._site.engine.open(entry)
@@ -143,18 +144,34 @@ class GroupNames:
         return found
 
 
-def wanted(order: str, protocol: str | None, durability: Durability = None) -> str:
+def wanted(enter: Enter) -> str:
     """What a join asked for, in words."""
-    named = f"protocol {protocol!r}" if protocol else ""
-    how = ", ".join(filter(None, (named, in_words(durability))))
-    return f"order {order!r}" + (f" ({how})" if how else "")
+    named = f"protocol {enter.protocol!r}" if enter.protocol else ""
+    level = f"delivery_level {enter.delivery_level!r}" if enter.delivery_level else ""
+    how = ", ".join(filter(None, (named, in_words(enter.durability), level)))
+    return f"order {enter.order!r}" + (f" ({how})" if how else "")
 
 
-def _fits(group: GroupEntry, order: str, protocol: str | None, durability: Durability) -> bool:
+def level_of(protocol: type[OrderingProtocol], asked: DeliveryLevel | None) -> DeliveryLevel | None:
+    """Of a new group of that protocol; `ValueError` if it has no levels."""
+    if protocol.has_subgroups:
+        return asked or "causal"
+    if asked is None:
+        return None
+    having = [name for name, page in PROTOCOLS.items() if page.has_subgroups]
+    raise ValueError(
+        f"delivery_level={asked!r} with protocol {protocol.declaration.name!r}: only "
+        f"{', '.join(map(repr, having))} has levels; join with protocol={having[0]!r}, or say no "
+        "level"
+    )
+
+
+def _fits(group: GroupEntry, enter: Enter) -> bool:
     return (
-        group.order == order
-        and protocol in (None, group.protocol)
-        and durability in (None, group.durability)
+        group.order == enter.order
+        and enter.protocol in (None, group.protocol)
+        and enter.durability in (None, group.durability)
+        and enter.delivery_level in (None, group.delivery_level)
     )
 
 

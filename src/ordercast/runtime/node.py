@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ordercast.core.ids import check_name
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import ConfigError, Dissolved, JoinTimeout, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_site
@@ -24,7 +25,13 @@ from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.lifetime import Lifetime
-from ordercast.runtime.options import TRACE_LEVELS, NodeOptions, TraceLevel, check_durability
+from ordercast.runtime.options import (
+    TRACE_LEVELS,
+    NodeOptions,
+    TraceLevel,
+    check_durability,
+    check_level,
+)
 from ordercast.runtime.receipt import Receipt
 from ordercast.runtime.reentry import Reentry, why_no_seed
 from ordercast.runtime.retired import Retired
@@ -281,13 +288,15 @@ class Node:
         state: State | None = None,
         resilience: int | None = None,
         uniform: bool = False,
+        delivery_level: DeliveryLevel | None = None,
     ) -> Group:
         """Become a member; returns when this node's first view of the group is installed.
 
         A group is made by its first member. Its order is fixed then, and its resilience:
         `OrderMismatch` for others that ask for another. With `resilience=k` a message is delivered
         when more than k members hold it, with `uniform=True` when more than half do; without
-        either, the node's own options count.
+        either, the node's own options count. `delivery_level` is for protocols with subgroups
+        (`two_layered`), "causal", "preack" or "ack", and fixed by the first member, too.
         With `state` it returns when the group's state is set here; `StateUnavailable` if no member
         gives it.
         """
@@ -297,7 +306,15 @@ class Node:
             durability = check_durability(self._options.resilience, self._options.uniform)
         return Group(
             self,
-            await self._stays.join(group, order, protocol, scope, state, durability=durability),
+            await self._stays.join(
+                group,
+                order,
+                protocol,
+                scope,
+                state,
+                durability=durability,
+                level=check_level(delivery_level),
+            ),
         )
 
     async def send_to(self, group: str, body: Any) -> Receipt:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast, get_args
 
 import msgspec
 
 from ordercast.core.durability import Durability, as_durability
-from ordercast.core.protocol import Options
+from ordercast.core.ids import check_name
+from ordercast.core.protocol import DeliveryLevel, Options
 from ordercast.errors import ConfigError
 from ordercast.membership.standing import ClusterOptions
 from ordercast.transport.contract import Limits
@@ -36,10 +37,14 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay",
+    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay", "site", "gateway",
 )  # fmt: skip
 
-SWITCHES = ("balance", "blocking", "bodies_apart", "bodies_stay", "rejoin", "sequencer")
+SWITCHES = (
+    "balance", "blocking", "bodies_apart", "bodies_stay", "gateway", "rejoin", "sequencer",
+)  # fmt: skip
+
+MAY_BE_ZERO = ("wide_batch_ms",)
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
@@ -79,6 +84,10 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
     sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
+    site: str = ""  # where this node is, for groups with subgroups; empty: it does not say
+    gateway: bool = False  # it offers to be the gateway of its site
+    wide_batch_ms: int = 10  # what one gateway sends another waits so long for more; 0: never ...
+    wide_batch_bytes: int = 64 * KiB  # ... and no longer than until so much is there
     max_state: int = 256 * MiB  # the largest state that is given to, or taken by, a joiner
     state_timeout: float = 5.0  # a member that sends nothing of its state for this is passed over
     codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
@@ -97,7 +106,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             if name not in NOT_NUMBERS:
                 _check_number(name, getattr(self, name), NodeOptions.__annotations__[name])
-                _check_positive(name, getattr(self, name))
+                if name not in MAY_BE_ZERO or getattr(self, name):
+                    _check_positive(name, getattr(self, name))
         _check_choice("codec", self.codec, (*CODECS, None))
         _check_choice("detector", self.detector, DETECTORS)
         _check_choice("partition", self.partition, PARTITION_POLICIES)
@@ -108,6 +118,12 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         self.for_stack()  # what the protocols refuse is refused here
 
     def _check_rules(self) -> None:
+        if not isinstance(self.site, str):
+            raise TypeError(f"site is a name, not {self.site!r}")
+        if self.site:
+            check_name("site", self.site)
+        elif self.gateway:
+            raise ConfigError("gateway=True without site: say which site's, as site='tokyo'")
         largest = self.max_message + FRAME_COST + MESSAGE_COST
         self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
@@ -186,6 +202,12 @@ def check_durability(resilience: object, uniform: object) -> Durability:
         raise TypeError(f"uniform is True or False, not {uniform!r}")
     assert resilience is None or isinstance(resilience, int)
     return as_durability(resilience, uniform=uniform)
+
+
+def check_level(level: object) -> DeliveryLevel | None:
+    """One of the levels, or none; says what is wrong with it."""
+    _check_choice("delivery_level", level, (*get_args(DeliveryLevel), None))
+    return cast(DeliveryLevel | None, level)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:

@@ -206,6 +206,12 @@ class Peers:
             if conn is not None:
                 conn.send(packet)
 
+    def transmit_soon(self, pid: ProcessId, packet: bytes, seconds: float, enough: int) -> None:
+        """A packet that may wait for others, as `Connection.send_within` has it."""
+        conn = self.bound.get(pid)
+        if conn is not None:
+            conn.send_within(packet, seconds, enough)
+
     def tell(self, pid: ProcessId, message: Control) -> None:
         """A control message to one node."""
         self.transmit((pid,), encode(message))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import JoinTimeout, OrderMismatch, PeerError, UsageError
 from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import PROTOCOLS
@@ -40,11 +41,16 @@ class Requests:
         self._next = 0
 
     async def enter(
-        self, name: str, order: str, protocol: str | None, durability: Durability = None
+        self,
+        name: str,
+        order: str,
+        protocol: str | None,
+        durability: Durability = None,
+        level: DeliveryLevel | None = None,
     ) -> GroupEntry:
         """The group of that name, made if need be."""
-        question = Enter(self._number(), name, order, protocol, durability)
-        return await self._ask(Pending(question, wanted(order, protocol, durability)))
+        question = Enter(self._number(), name, order, protocol, durability, level)
+        return await self._ask(Pending(question, wanted(question)))
 
     async def visit(self, name: str) -> GroupEntry:
         """The group of that name, to send to."""

@@ -144,8 +144,11 @@ class Site:
     def found(self, name: str, run: str) -> None:
         """This node is the cluster."""
         self.answerer = answerer_of(self)
-        address, sequencer = self.peers.hello.advertise, self.options.sequencer
-        me = NodeEntry(FIRST_PID, name, 1, address, sequencer=sequencer)
+        address, options = self.peers.hello.advertise, self.options
+        me = NodeEntry(
+            FIRST_PID, name, 1, address,
+            sequencer=options.sequencer, site=options.site, gateway=options.gateway,
+        )  # fmt: skip
         self._become(me, me, self._run or run)
         self.nodeship.found()
 
@@ -326,6 +329,20 @@ class Site:
             self.peers.datagrams.send(to, packet, content)
         else:
             self.peers.transmit(to, packet)
+
+    def transmit_wide(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
+        """Send a packet, to other sites together with what follows it soon."""
+        options = self.options
+        if not options.wide_batch_ms or self.peers.datagrams is not None:
+            self.transmit(to, packet, content)
+            return
+        for pid in to:
+            if self.directory.is_elsewhere(pid, self.me.site):
+                self.peers.transmit_soon(
+                    pid, packet, options.wide_batch_ms / 1000, options.wide_batch_bytes
+                )
+            else:
+                self.peers.transmit((pid,), packet)
 
     def transmit_for_cluster(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
         """Send a packet of the cluster: always on a connection."""

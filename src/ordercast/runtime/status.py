@@ -75,10 +75,21 @@ def _group_stats(site: Site, member: Membership) -> dict[str, Any]:
         "view": member.view.number if member.view is not None else 0,
         "members": list(members),
         "guests": list(guests),
+        "subgroups": _subgroups(site, member),
         "inbox_frames": member.pending_frames,
         "inbox_bytes": member.pending_bytes,
         "inbox_limit": (len(members) + len(guests)) * (window.size + window.reserve),
     }
+
+
+def _subgroups(site: Site, member: Membership) -> list[list[str]]:
+    """The members by where they are, each subgroup with its gateway first; else nothing."""
+    gid, stack = member.group.gid, site.engine.stack
+    view = stack.view(gid)
+    if view is None or member.view is None:
+        return []
+    found = view.subgroups or stack.protocols[gid].subgroups(view.members)
+    return [list(site.directory.names_of(inside)) for inside in found]
 
 
 def _guest_stats(site: Site, visit: Visit) -> dict[str, Any]:
@@ -127,7 +138,13 @@ def status_json(site: Site) -> bytes:
             **site.facts(),
             "state": "ended" if site.error is not None else "running",
             "nodes": [
-                {"name": n.name, "incarnation": n.incarnation, "address": n.address}
+                {
+                    "name": n.name,
+                    "incarnation": n.incarnation,
+                    "address": n.address,
+                    "site": n.site,
+                    "gateway": n.gateway,
+                }
                 for n in site.directory.live.values()
             ],
             "groups": site.nodeship.requests.names.described(),

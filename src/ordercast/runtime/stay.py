@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ordercast.core.durability import Durability
 from ordercast.core.ids import check_name
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import (
     AlreadyJoined,
     GroupClosed,
@@ -62,6 +63,7 @@ class Stays:
         state: State | None = None,
         *,
         durability: Durability = None,
+        level: DeliveryLevel | None = None,
         seat: Seat | None = None,
         former: tuple[str, ...] = (),
     ) -> Membership:
@@ -78,7 +80,7 @@ class Stays:
         self._entering[name] = asked
         inheriting = None if state is None else Inheriting(self._site, name, state)
         try:
-            find = partial(self._enter, name, asked, protocol, durability)
+            find = partial(self._enter, name, asked, protocol, durability, level)
             found = await self._find(find)
             visit = await self._end_visit(name)
             if inheriting is not None:
@@ -92,12 +94,17 @@ class Stays:
                 inheriting.close()
 
     async def _enter(
-        self, name: str, asked: Wish, protocol: str | None, durability: Durability
+        self,
+        name: str,
+        asked: Wish,
+        protocol: str | None,
+        durability: Durability,
+        level: DeliveryLevel | None,
     ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
         entry = await self._site.nodeship.requests.enter(
-            name, asked.order, asked.protocol if named else None, durability
+            name, asked.order, asked.protocol if named else None, durability, level
         )
         if entry.protocol not in PROTOCOLS:
             raise UsageError(
@@ -215,7 +222,8 @@ class Stays:
         before, group = seat.member, seat.member.group
         member = await self.join(
             group.name, group.order, group.protocol, before.scope, before.state,
-            durability=group.durability, seat=seat, former=self._former_side(before),
+            durability=group.durability, level=group.delivery_level, seat=seat,
+            former=self._former_side(before),
         )  # fmt: skip
         if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
             self._begin_to_leave(member)

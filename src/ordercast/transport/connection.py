@@ -5,7 +5,8 @@ or with a Refuse, and nothing else is sent before. So the refusal is the last th
 and never meets frames on their way, and a stranger learns nothing about the cluster. With a key,
 both sides prove it first (`ordercast.transport.greeting`).
 
-All frames of one turn of the event loop leave in one write.
+All frames of one turn of the event loop leave in one write. Frames that may wait longer leave with
+those of a later turn.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._opening = b""  # of the peer, as far as it came: at most MAX_OPENING bytes
         self._splitter = Splitter(limits.max_frame)
-        self._queue: list[bytes] = []  # of this turn
+        self._queue: list[bytes] = []  # of this turn, and what may wait longer
         self._queued_bytes = 0
+        self._flush_is_due = False  # at the end of this turn
+        self._gathering: asyncio.TimerHandle | None = None  # of what may wait
         self._deadline: asyncio.TimerHandle | None = None  # of the Hello, later of the closing
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -66,8 +69,23 @@ class Connection(asyncio.Protocol):
         assert len(frame) <= self.limits.max_frame, f"{len(frame)} bytes: the peer would refuse it"
         if self.reason:
             return
-        if not self._queue:
+        if not self._flush_is_due:
+            self._flush_is_due = True
             self._loop.call_soon(self._flush)
+        self._put(frame)
+
+    def send_within(self, frame: bytes, seconds: float, enough: int) -> None:
+        """Queue a frame that may wait. It leaves with the next that may not, as soon as `enough`
+        bytes are queued, or after these seconds. Frames never overtake each other.
+        """
+        if self._queued_bytes + len(frame) >= enough:
+            self.send(frame)
+        elif not self.reason:
+            if not self._flush_is_due and self._gathering is None:
+                self._gathering = self._loop.call_later(seconds, self._flush)
+            self._put(frame)
+
+    def _put(self, frame: bytes) -> None:
         self._queue.append(frame)
         self._queued_bytes += len(frame)
 
@@ -79,6 +97,8 @@ class Connection(asyncio.Protocol):
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
     def _flush(self) -> None:
+        self._flush_is_due = False
+        self._stop_gathering()
         queue = self._queue
         if not queue or self._transport is None:
             return
@@ -132,7 +152,13 @@ class Connection(asyncio.Protocol):
         await asyncio.shield(self._ended)
         return self.reason
 
+    def _stop_gathering(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+
     def _drop_queue(self) -> None:
+        self._stop_gathering()
         self._queue.clear()
         self._queued_bytes = 0
 
