@@ -17,9 +17,9 @@ import typer
 
 from ordercast.cli.app import app
 from ordercast.runtime.options import NodeOptions
-from ordercast.service import daemon, http
+from ordercast.service import daemon, http, member, sequencer
 from ordercast.service.layers import ConfigError, load
-from ordercast.service.settings import Settings
+from ordercast.service.settings import KINDS, SequencerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "OPERATIONS.md").read_text()
 BIN = Path(sys.executable).parent
@@ -27,7 +27,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORDERCAS
     "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
     "COLUMNS": "80",
 }
-COMMANDS = ("sequencer", "groups", "sequencers", "migrate", "drain")
+COMMANDS = ("node", "sequencer", "groups", "sequencers", "migrate", "drain")
 
 
 def blocks(language: str) -> list[str]:
@@ -93,7 +93,7 @@ def test_the_file_of_the_page_is_accepted_and_its_unit_starts_a_daemon_with_it(
     [text] = blocks("toml")
     file = tmp_path / "sequencer.toml"
     file.write_text(text)
-    settings = load(file).settings
+    settings = load(SequencerSettings, file).settings
     assert settings.other_peers == ("10.0.0.6:7700", "10.0.0.7:7700")
     assert settings.node == {"heartbeat_ms": 200, "suspect_ms": 2000}
     [unit] = blocks("ini")
@@ -114,7 +114,7 @@ def test_wrong_settings_are_told_as_the_page_shows(
     monkeypatch.chdir(tmp_path)
     Path("sequencer.toml").write_text("bootstrap = true\nlissten = ''\ninsecure = 'yes'\n")
     with pytest.raises(ConfigError) as refused:
-        load(Path("sequencer.toml"), {"ORDERCAST_HTPP": "off"})
+        load(SequencerSettings, Path("sequencer.toml"), {"ORDERCAST_HTPP": "off"})
     assert blocks("text")[1] == f"error: {refused.value}\n"
 
 
@@ -130,7 +130,11 @@ def test_the_three_ways_to_write_a_setting_mean_the_same(tmp_path: Path) -> None
     file.write_text('listen = "10.0.0.5:7700"\nbootstrap = true\n[node]\nheartbeat_ms = 200\n')
     variables = {"ORDERCAST_LISTEN": "10.0.0.5:7700", "ORDERCAST_NODE_HEARTBEAT_MS": "200"}
     flags = {"listen": "10.0.0.5:7700", "node.heartbeat_ms": "200", "bootstrap": True}
-    written = (load(file), load(None, variables, {"bootstrap": True}), load(flags=flags))
+    written = (
+        load(SequencerSettings, file),
+        load(SequencerSettings, None, variables, {"bootstrap": True}),
+        load(SequencerSettings, flags=flags),
+    )
     assert len({str(loaded.settings) for loaded in written}) == 1
     for variable, value in variables.items():
         assert f"`{variable}={value}`" in PAGE
@@ -138,7 +142,8 @@ def test_the_three_ways_to_write_a_setting_mean_the_same(tmp_path: Path) -> None
 
 def test_every_option_of_the_commands_is_a_setting_or_stands_on_the_page() -> None:
     commands = typer.main.get_command(app).commands
-    named = PAGE + " ".join(f"--{key.replace('_', '-')}" for key in Settings.__struct_fields__)
+    keys = {key for kind in KINDS for key in kind.__struct_fields__}
+    named = PAGE + " ".join(f"--{key.replace('_', '-')}" for key in keys)
     shared = {"--cluster", "--seed", "--insecure"}
     for name in COMMANDS:
         options = [o for one in commands[name].params if not one.hidden for o in one.opts]
@@ -152,11 +157,11 @@ def test_the_page_states_the_limits_that_hold() -> None:
     assert f"{http.MAX_HEAD_BYTES // 1024} KiB and {http.REQUEST_SECONDS:g} seconds" in text
     assert f"{http.MAX_CONNECTIONS} connections are served" in text
     assert f"`close_timeout` ({NodeOptions().close_timeout:g} s)" in text
-    assert Settings().http in text
+    assert SequencerSettings().http in text
 
 
 def test_every_message_of_the_daemon_stands_on_the_page() -> None:
-    source = Path(daemon.__file__).read_text()
+    source = "".join(Path(m.__file__).read_text() for m in (daemon, member, sequencer))
     said = re.findall(r'log\.(?:info|warning|error|log)\([^"]*"([^"]+)"', source)
     said += re.findall(r'logging\.INFO, "([^"]+)"', source)
     wanted = {text for text in said if "begins a cluster" not in text}

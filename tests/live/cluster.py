@@ -16,7 +16,7 @@ import inspect
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -58,11 +58,12 @@ class LiveCluster:
         order: str | None = None,
         protocol: str | None = None,
         later: Iterable[str] = (),
+        each: Mapping[str, Mapping[str, Any]] | None = None,
         **options: Any,
     ) -> None:
         """The first member starts the cluster, the others have all addresses as seeds.
 
-        Those of `later` are not started yet.
+        Those of `later` are not started yet. `each` has the options of single members.
         """
         self.network = network
         self.group = group
@@ -70,6 +71,7 @@ class LiveCluster:
         self._how = {"order": order, "protocol": protocol}
         self._later = frozenset(later)
         self._options = {**off_loopback(), "trace": str(trace), **options}
+        self._each = each or {}
         self._frozen: set[str] = set()
         self._dead: set[str] = set()
 
@@ -128,7 +130,8 @@ class LiveCluster:
         worker = WorkerProcess(name, launcher=[*self.network.enter(name), "env", path])
         self.workers[name] = worker
         self._dead.discard(name)
-        await worker.start(consume=False, bind=address, **place, **self._options)
+        options = {**self._options, **self._each.get(name, {})}
+        await worker.start(consume=False, bind=address, **place, **options)
         await worker.run("live.journal:keep")
 
     async def join(self, name: str) -> None:

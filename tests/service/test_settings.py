@@ -1,4 +1,4 @@
-"""Settings of a sequencer: which layer counts, and what is said of a wrong one."""
+"""Settings of a sequencer and of a node: which layer counts, and what is said of a wrong one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import ConfigError
-from ordercast.service.layers import KEYS, KUBERNETES, load, variable_of
-from ordercast.service.settings import Settings
+from ordercast.service.layers import KUBERNETES, keys_of, load, variable_of
+from ordercast.service.settings import KINDS, NodeSettings, SequencerSettings
 
 RUNNING = {"bootstrap": True}
 
@@ -23,8 +23,8 @@ def written(folder: Path, text: str) -> Path:
 def test_defaults_are_weaker_than_the_file_the_environment_and_flags(tmp_path: Path) -> None:
     file = written(tmp_path, 'name = "file"\ncluster = "file"\nlisten = "127.0.0.1:1"\n')
     environment = {"ORDERCAST_NAME": "environment", "ORDERCAST_CLUSTER": "environment"}
-    loaded = load(file, environment, {"name": "flag", **RUNNING})
-    assert loaded.settings == Settings(
+    loaded = load(SequencerSettings, file, environment, {"name": "flag", **RUNNING})
+    assert loaded.settings == SequencerSettings(
         name="flag", cluster="environment", listen="127.0.0.1:1", bootstrap=True
     )
     assert loaded.places == {
@@ -43,7 +43,7 @@ def test_text_of_the_environment_becomes_what_the_key_wants() -> None:
         "ORDERCAST_NODE_HEARTBEAT_MS": "100",
         "ORDERCAST_NODE_REJOIN": "false",
     }
-    settings = load(environment=environment).settings
+    settings = load(SequencerSettings, environment=environment).settings
     assert settings.peers == ("127.0.0.1:1", "127.0.0.1:2")
     assert (settings.insecure, settings.drain_timeout) == (True, 2.5)
     assert settings.node == {"heartbeat_ms": 100, "rejoin": False}
@@ -82,7 +82,7 @@ def test_a_wrong_file_is_refused_with_the_place_and_what_would_be_right(
 ) -> None:
     file = written(tmp_path, f"bootstrap = true\n{line}\n")
     with pytest.raises(ConfigError) as refused:
-        load(file)
+        load(SequencerSettings, file)
     assert said in str(refused.value)
     assert str(refused.value).startswith((str(file), "[node]", "TLS"))
 
@@ -91,7 +91,7 @@ def test_a_variable_that_is_none_is_told_as_it_is_written() -> None:
     pairs = (("LISTN", "LISTEN"), ("SEEDS", "PEERS"), ("NODE_HARTBEAT_MS", "NODE_HEARTBEAT_MS"))
     for wrong, right in pairs:
         with pytest.raises(ConfigError) as refused:
-            load(environment={f"ORDERCAST_{wrong}": "x"}, flags=RUNNING)
+            load(SequencerSettings, environment={f"ORDERCAST_{wrong}": "x"}, flags=RUNNING)
         assert str(refused.value) == (
             f"$ORDERCAST_{wrong}: there is no 'ORDERCAST_{wrong}'; "
             f"did you mean 'ORDERCAST_{right}'?"
@@ -101,7 +101,12 @@ def test_a_variable_that_is_none_is_told_as_it_is_written() -> None:
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     file = written(tmp_path, "listen = 1\nlissten = 2\n")
     with pytest.raises(ConfigError) as refused:
-        load(file, {"ORDERCAST_INSECURE": "perhaps"}, {"node.heartbeat_ms": "often"})
+        load(
+            SequencerSettings,
+            file,
+            {"ORDERCAST_INSECURE": "perhaps"},
+            {"node.heartbeat_ms": "often"},
+        )
     assert str(refused.value).splitlines() == [
         f"{file}:1: listen = 1 is wrong; write an address like '127.0.0.1:7700'",
         f"{file}:2: there is no 'lissten'; did you mean 'listen'?",
@@ -116,26 +121,30 @@ def test_variables_of_a_kubernetes_service_and_of_other_commands_are_not_ours() 
         "ORDERCAST_PORT", "ORDERCAST_PORT_7700_TCP", "ORDERCAST_PORT_7700_TCP_ADDR",
         "ORDERCAST_SEQ_PORT_7700_TCP_PROTO", "ORDERCAST_KEY", "ORDERCAST_CONFIG", "PATH",
     )  # fmt: skip
-    assert load(environment=dict.fromkeys(variables, "x"), flags=RUNNING).places == {
-        "bootstrap": "--bootstrap"
-    }
+    assert load(
+        SequencerSettings, environment=dict.fromkeys(variables, "x"), flags=RUNNING
+    ).places == {"bootstrap": "--bootstrap"}
 
 
 def test_no_key_is_taken_for_a_variable_of_kubernetes_and_no_two_share_one() -> None:
-    assert [key for key in KEYS if KUBERNETES.fullmatch(variable_of(key))] == []
-    assert len({variable_of(key) for key in KEYS}) == len(KEYS)
+    for kind in KINDS:
+        keys = keys_of(kind)
+        assert [key for key in keys if KUBERNETES.fullmatch(variable_of(key))] == []
+        assert len({variable_of(key) for key in keys}) == len(keys)
 
 
 def test_a_sequencer_without_a_cluster_is_refused_and_its_own_address_is_none() -> None:
     for flags in ({}, {"peers": "127.0.0.1:7700"}):
         with pytest.raises(ConfigError, match="neither bootstrap nor peers"):
-            load(flags=flags)
-    settings = load(flags={"peers": "127.0.0.1:7700,127.0.0.1:7701"}).settings
+            load(SequencerSettings, flags=flags)
+    settings = load(SequencerSettings, flags={"peers": "127.0.0.1:7700,127.0.0.1:7701"}).settings
     assert settings.other_peers == ("127.0.0.1:7701",)
 
 
 def test_a_node_takes_the_arguments() -> None:
-    settings = load(flags={"node.heartbeat_ms": "100", "listen": "127.0.0.1:0", **RUNNING}).settings
+    settings = load(
+        SequencerSettings, flags={"node.heartbeat_ms": "100", "listen": "127.0.0.1:0", **RUNNING}
+    ).settings
     node = oc.Node(**settings.node_arguments(), bootstrap=True)
     assert node.name.endswith("-0")
 
@@ -143,5 +152,43 @@ def test_a_node_takes_the_arguments() -> None:
 def test_a_key_is_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(" the key\n")
-    assert Settings(key_file=str(file)).given_key("other") == "the key"
-    assert Settings().given_key("other") == "other"
+    assert SequencerSettings(key_file=str(file)).given_key("other") == "the key"
+    assert SequencerSettings().given_key("other") == "other"
+
+
+# -- of a node ------------------------------------------------------------------------------------
+
+MEMBER = {"group": "orders,prices", "protocol": "two_layered", **RUNNING}
+
+
+def test_a_node_says_its_site_in_every_layer_and_its_options_are_those_of_a_node(
+    tmp_path: Path,
+) -> None:
+    file = written(tmp_path, 'site = "osaka"\ngateway = true\ngroup = ["orders"]\n')
+    loaded = load(NodeSettings, file, {"ORDERCAST_SITE": "tokyo"}, MEMBER)
+    assert loaded.settings.group == ("orders", "prices")
+    assert loaded.places["site"] == "$ORDERCAST_SITE"
+    arguments = loaded.settings.node_arguments()
+    assert (arguments["site"], arguments["gateway"]) == ("tokyo", True)
+    assert oc.Node(**arguments, bootstrap=True).name
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"gateway": True}, "gateway without site: say which site's, as site = 'tokyo'"),
+        ({"site": "to\nkyo"}, "the site name 'to\\nkyo' contains a control character"),
+        ({"sites": "tokyo"}, "there is no 'sites'; did you mean 'site'?"),
+        ({"group": ""}, "no group: name in group what this node is to join"),
+        ({"group": "a\u0007"}, "the group name 'a\\x07' contains a control character"),
+        ({"protocol": "two_layerd"}, "unknown protocol 'two_layerd'"),
+        ({"protocol": ""}, "say which order the group needs"),
+        ({"delivery_level": "acked"}, "write 'causal' or 'preack' or 'ack'"),
+        ({"node.site": "tokyo"}, "there is no 'node.site'"),
+        ({"drain_timeout": 3.0}, "there is no 'drain_timeout'"),
+    ],
+)
+def test_wrong_settings_of_a_node_are_refused(flags: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(NodeSettings, flags={**MEMBER, **flags})
+    assert said in str(refused.value)

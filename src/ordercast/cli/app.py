@@ -17,6 +17,7 @@ from ordercast.cli.demo import demo
 from ordercast.cli.doctor import doctor
 from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
+from ordercast.cli.node import node
 from ordercast.cli.protocols import protocols
 from ordercast.cli.sequencer import sequencer
 from ordercast.cli.simulate import simulate
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo, chat, simulate, sweep, explore, verify, compare, watch, protocols, status, doctor, why,
-    sequencer, groups, sequencers, migrate, drain, calibrate,
+    node, sequencer, groups, sequencers, migrate, drain, calibrate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import sys
-import threading
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from ordercast.cli.conversation import lines_of_input, tell
 from ordercast.cli.credentials import (
     INSECURE,
     KEY,
@@ -26,11 +23,9 @@ from ordercast.cli.credentials import (
 from ordercast.cli.exits import console, errors_as_exits, escape
 from ordercast.protocols.registry import DEFAULTS
 from ordercast.runtime.group import Group
-from ordercast.runtime.items import Message, View
 from ordercast.runtime.node import Node
 
 GROUP = "chat"
-MAX_LINES = 1000  # read ahead of what the group takes
 
 
 def chat(
@@ -79,51 +74,12 @@ async def _chat(name: str, join: str | None, order: str, options: dict[str, Any]
 
 async def _listen(node: Node) -> None:
     async for event in node:
-        if isinstance(event, Message):
-            text = bytes(event.body).decode(errors="replace")
-            console.print(f"[bold]{escape(event.sender)}[/]: {escape(text)}", highlight=False)
-        elif isinstance(event, View):
-            _tell_view(event)
-        else:
-            back = ", ".join(name for side in event.sides[1:] for name in side)
-            console.print(f"[dim]the network is whole again: {escape(back)} come over[/]")
-
-
-def _tell_view(view: View) -> None:
-    for what, names in (("came", view.joined), ("left", view.left)):
-        if names:
-            console.print(f"[dim]{escape(', '.join(names))} {what}[/]", highlight=False)
-    console.print(f"[dim]here: {escape(', '.join(view.members))}[/]", highlight=False)
+        tell(event)
 
 
 async def _speak(group: Group) -> None:
     """Multicast lines from the terminal until it ends."""
-    async for line in _lines():
+    async for line in lines_of_input():
         if text := line.rstrip(b"\r\n"):
             receipt = await group.multicast(text)
             await receipt.ordered()
-
-
-async def _lines() -> AsyncIterator[bytes]:
-    """The lines of the standard input: a terminal, a pipe or a file.
-
-    A thread reads them. The event loop could only read a pipe, and would make a terminal
-    non-blocking for whoever prints to it; a thread of an executor would be waited for at the end.
-    """
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[bytes] = asyncio.Queue()
-    room = threading.Semaphore(MAX_LINES)
-
-    def read() -> None:
-        # Unbuffered: the lock of a buffer, held here, would be fatal when the program ends.
-        source = FileIO(sys.stdin.fileno(), closefd=False)
-        with suppress(RuntimeError):  # the loop ended before the input
-            while line := source.readline():
-                room.acquire()
-                loop.call_soon_threadsafe(lines.put_nowait, line)
-            loop.call_soon_threadsafe(lines.put_nowait, b"")
-
-    threading.Thread(target=read, name="chat input", daemon=True).start()
-    while line := await lines.get():
-        room.release()
-        yield line

@@ -1,8 +1,11 @@
-"""The sequencer as a process: a node that joins no group and numbers the messages of others.
+"""A node as a process of its own, which tells how it is and ends in order.
 
 start      pages for health and metrics, then the node, then "ready"
-SIGTERM    its groups go to other sequencers, it leaves the cluster, and ends with 0
+SIGTERM    it does what it must before it goes, leaves the cluster, and ends with 0
 again      it ends at once; to the cluster that is a crash
+
+What the node is for, a subclass says: `SequencerDaemon` numbers the messages of groups that it is
+not in, `MemberDaemon` is a member.
 """
 
 from __future__ import annotations
@@ -18,16 +21,15 @@ from typing import Any
 
 from ordercast.errors import ConfigError, NodeOut, OrdercastError
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.items import Event
 from ordercast.runtime.node import Node
 from ordercast.runtime.reasons import trouble_of
 from ordercast.runtime.status import query_status
-from ordercast.service.administrator import Administrator
 from ordercast.service.http import Answer, HttpServer
 from ordercast.service.logs import with_fields
 from ordercast.service.metrics import CONTENT_TYPE, render
 from ordercast.service.notify import READY, STOPPING, notify
 from ordercast.service.settings import OFF, Settings
-from ordercast.transport.security import Security
 
 log = logging.getLogger("ordercast.service")
 
@@ -37,11 +39,11 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Daemon:
-    """One run of a sequencer."""
+    """One run of a node."""
 
     def __init__(self, settings: Settings, key: str | None) -> None:
         self.settings = settings
-        self._security: dict[str, Any] = {
+        self.security: dict[str, Any] = {
             "key": key,
             "tls": settings.tls,
             "insecure": settings.insecure,
@@ -99,7 +101,17 @@ class Daemon:
         node = Node(**self._arguments, **place)
         await node.start()
         self._node = node
+        await self.begin(node)
         self._state = "running"
+
+    async def begin(self, node: Node) -> None:
+        """It is in the cluster; it counts as started when this is done."""
+
+    def take(self, event: Event) -> None:
+        """What the stream of the node gave."""
+
+    async def before_the_end(self, node: Node) -> None:
+        """It was told to stop, and is still in the cluster."""
 
     async def _place(self) -> dict[str, Any]:
         """Where the cluster is. One that may run already is not begun a second time."""
@@ -115,7 +127,7 @@ class Daemon:
 
     async def _runs(self, peer: str) -> bool:
         asked = query_status(
-            peer, cluster=self.settings.cluster, timeout=PEER_SECONDS, **self._security
+            peer, cluster=self.settings.cluster, timeout=PEER_SECONDS, **self.security
         )
         try:
             return bool((await asked)["state"] == "running")
@@ -130,12 +142,12 @@ class Daemon:
             ) from error
 
     async def _watch(self) -> None:
-        """Until the node ends by itself. It is in no group: its stream tells of outages only."""
+        """Until the node ends by itself."""
         assert self._node is not None
         while True:
             try:
-                async for _ in self._node:
-                    pass
+                async for event in self._node:
+                    self.take(event)
                 return
             except NodeOut as outage:  # it comes back by itself
                 log.warning("out of the cluster", extra=with_fields(reason=str(outage)))
@@ -144,25 +156,9 @@ class Daemon:
         if self._node is None:
             return
         if self._stop.is_set():
-            await self._hand_over(self._node)
+            await self.before_the_end(self._node)
         await self._node.aclose()
         log.info("left the cluster")
-
-    async def _hand_over(self, node: Node) -> None:
-        """Give the groups to others. Where that cannot be, they take over when it is gone."""
-        timeout = self.settings.drain_timeout
-        asked = Administrator(
-            [node.address], cluster=self.settings.cluster, timeout=timeout,
-            security=Security.given(**self._security),
-        )  # fmt: skip
-        try:
-            await asked.drain(node.name)
-        except (OrdercastError, OSError) as reason:
-            groups = node.stats()["sequencing"]["groups"]
-            fields = with_fields(groups=groups, reason=str(reason))
-            log.log(logging.WARNING if groups else logging.INFO, "not drained", extra=fields)
-        else:
-            log.info("drained")
 
     # -- pages ------------------------------------------------------------------------------------
 

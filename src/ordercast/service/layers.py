@@ -10,21 +10,19 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ordercast.errors import ConfigError
-from ordercast.service.settings import NODE_OPTIONS, Settings, checked, contradictions, kind_of
+from ordercast.service.settings import Settings, checked, contradictions, kind_of, node_options
 
 PREFIX = "ORDERCAST_"
 OTHER_VARIABLES = ("ORDERCAST_KEY", "ORDERCAST_CONFIG")  # read by the commands themselves
 MAX_FILE_BYTES = 1024 * 1024
 
-KEYS = (
-    *(key for key in Settings.__struct_fields__ if key != "node"),
-    *(f"node.{option}" for option in NODE_OPTIONS),
-)
+S = TypeVar("S", bound=Settings)
+
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 FAMILIAR = {"key": "key_file", "seeds": "peers", "bind": "listen", "port": "listen"}
@@ -45,29 +43,37 @@ class Given(msgspec.Struct, frozen=True):
     where: str  # for people
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class Loaded(msgspec.Struct, Generic[S], frozen=True):
     """The settings, and where those were found that are not defaults."""
 
-    settings: Settings
+    settings: S
     places: dict[str, str]
 
 
+def keys_of(kind: type[Settings]) -> tuple[str, ...]:
+    """Every key of these settings."""
+    top = (key for key in kind.__struct_fields__ if key != "node")
+    return (*top, *(f"node.{option}" for option in node_options(kind)))
+
+
 def load(
+    kind: type[S],
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
-) -> Loaded:
+) -> Loaded[S]:
     """The settings of these layers, later ones first; `ConfigError` names all that is wrong."""
     problems: list[str] = []
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
-    for given in _given(file, environment or {}, flags or {}, problems):
+    keys = keys_of(kind)
+    for given in _given(keys, file, environment or {}, flags or {}, problems):
         try:
             values[given.key] = checked(given.key, given.value)
             places[given.key] = given.where
         except ValueError as reason:
             problems.append(f"{given.where}: {reason}")
-    settings = _settings(values)
+    settings = _settings(kind, values)
     if not problems:
         problems += contradictions(settings)
     if problems:
@@ -75,13 +81,14 @@ def load(
     return Loaded(settings, places)
 
 
-def _settings(values: Mapping[str, Any]) -> Settings:
+def _settings(kind: type[S], values: Mapping[str, Any]) -> S:
     node = {key.removeprefix("node."): v for key, v in values.items() if key.startswith("node.")}
     top = {key: value for key, value in values.items() if not key.startswith("node.")}
-    return Settings(**top, node=node)
+    return kind(**top, node=node)
 
 
 def _given(
+    keys: tuple[str, ...],
     file: Path | None,
     environment: Mapping[str, str],
     flags: Mapping[str, object],
@@ -91,34 +98,34 @@ def _given(
     found: list[Given] = []
     if file is not None:
         found += _of_file(file)
-    found += _of_environment(environment)
+    found += _of_environment(keys, environment)
     found += _of_flags(flags)
     for given in found:
-        if given.key in KEYS:
+        if given.key in keys:
             try:
                 yield _parsed(given)
             except ValueError as reason:
                 problems.append(f"{given.where}: {reason}")
         else:
-            problems.append(f"{given.where}: {_unknown(given)}")
+            problems.append(f"{given.where}: {_unknown(keys, given)}")
 
 
-def _unknown(given: Given) -> str:
+def _unknown(keys: tuple[str, ...], given: Given) -> str:
     """Variables are named as they are written."""
     is_variable = given.where.startswith("$")
     spelt = variable_of if is_variable else str
     key = given.key.removeprefix(PREFIX).lower() if is_variable else given.key
-    near = FAMILIAR.get(key) or _nearest(key)
+    near = FAMILIAR.get(key) or _nearest(keys, key)
     if near is not None:
         return f"there is no {given.key!r}; did you mean {spelt(near)!r}?"
     table = "node." if key.startswith("node.") else ""
-    listed = [spelt(k) for k in KEYS if k.startswith(table) and (table or "." not in k)]
+    listed = [spelt(k) for k in keys if k.startswith(table) and (table or "." not in k)]
     return f"there is no {given.key!r}; there are {', '.join(listed)}"
 
 
-def _nearest(key: str) -> str | None:
-    near = get_close_matches(key.replace(".", "_"), [k.replace(".", "_") for k in KEYS], n=1)
-    return next((k for k in KEYS if [k.replace(".", "_")] == near), None)
+def _nearest(keys: tuple[str, ...], key: str) -> str | None:
+    near = get_close_matches(key.replace(".", "_"), [k.replace(".", "_") for k in keys], n=1)
+    return next((k for k in keys if [k.replace(".", "_")] == near), None)
 
 
 def variable_of(key: str) -> str:
@@ -163,12 +170,12 @@ def _lines_of_keys(text: str) -> dict[str, int]:
     return found
 
 
-def _of_environment(environment: Mapping[str, str]) -> Iterator[Given]:
-    keys = {variable_of(key): key for key in KEYS}
+def _of_environment(keys: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[Given]:
+    variables = {variable_of(key): key for key in keys}
     for variable, text in sorted(environment.items()):
         is_ours = variable.startswith(PREFIX) and variable not in OTHER_VARIABLES
         if is_ours and not KUBERNETES.fullmatch(variable):
-            yield Given(keys.get(variable, variable), text, f"${variable}")
+            yield Given(variables.get(variable, variable), text, f"${variable}")
 
 
 def _of_flags(flags: Mapping[str, object]) -> Iterable[Given]:

@@ -1,4 +1,4 @@
-"""How a sequencer is to run: every key, its default, and what is wrong with a value.
+"""How a sequencer or a node is to run: every key, its default, and what is wrong with a value.
 
 Where the values come from is the matter of `ordercast.service.layers`.
 """
@@ -12,7 +12,9 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ordercast.core.ids import check_name
+from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import ConfigError
+from ordercast.protocols.registry import choose
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.options import NodeOptions
 from ordercast.transport.tls import Tls
@@ -22,15 +24,11 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 OFF = "off"
 ADDRESSES = ("listen", "advertise", "http")
-NAMES = ("name", "cluster")
-NOT_SETTABLE = ("sequencer", "discover", "codec", "resilience", "uniform")
-"""Options of a node that a sequencer has by itself, or that are matters of members."""
-
-NODE_OPTIONS = tuple(key for key in NodeOptions.__struct_fields__ if key not in NOT_SETTABLE)
+NAMES = {"name": "node", "cluster": "cluster", "site": "site"}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be said about a sequencer."""
+    """What can be said about every process that runs a node."""
 
     name: str = ""  # how the cluster knows it; by default the host's name and the port
     listen: str = "127.0.0.1:7700"  # where other nodes connect to
@@ -46,7 +44,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     http: str = "127.0.0.1:9464"  # where `/healthz`, `/readyz` and `/metrics` are; "off": nowhere
     log_format: LogFormat = "logfmt"  # lines on the standard error: "logfmt" or "json"
     log_level: LogLevel = "info"  # "debug", "info", "warning" or "error"
-    drain_timeout: float = 30.0  # seconds that a stop gives to hand its groups to others
     node: dict[str, Any] = {}  # limits and delays of the node, as in API.md
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
@@ -59,7 +56,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "key": key,
             "tls": self.tls,
             "insecure": self.insecure,
-            "sequencer": True,
             **self.node,
         }
 
@@ -87,6 +83,60 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.key_file).read_text(encoding="utf-8").strip()
 
 
+class SequencerSettings(Settings, frozen=True, kw_only=True):
+    """Everything that can be said about a sequencer."""
+
+    drain_timeout: float = 30.0  # seconds that a stop gives to hand its groups to others
+
+    def node_arguments(self, key: str | None = None) -> dict[str, Any]:
+        return {**super().node_arguments(key), "sequencer": True}
+
+
+class NodeSettings(Settings, frozen=True, kw_only=True):
+    """Everything that can be said about a node that is a member of groups."""
+
+    http: str = "off"  # where `/healthz`, `/readyz` and `/metrics` are; "off": nowhere
+    site: str = ""  # where it is, for groups with subgroups
+    gateway: bool = False  # it offers to be the gateway of its site
+    group: tuple[str, ...] = ()  # groups to join; what is typed goes to the first
+    order: str = ""  # of its groups
+    protocol: str = ""  # of its groups, if not the usual one of their order
+    delivery_level: DeliveryLevel | Literal[""] = ""  # of `two_layered`: "causal", "preack", "ack"
+    trace: str = ""  # directory to record to
+
+    def node_arguments(self, key: str | None = None) -> dict[str, Any]:
+        where = {"site": self.site, "gateway": self.gateway, "trace": self.trace or None}
+        return {**super().node_arguments(key), **where}
+
+    def join_arguments(self) -> dict[str, Any]:
+        """As `Node.join` takes them. Several groups are joined knowing what holds between them."""
+        order, protocol = self.order or None, self.protocol or None
+        alone = choose(order, protocol).declaration.scope == "group"
+        return {
+            "order": order,
+            "protocol": protocol,
+            "scope": "group" if alone else None,
+            "delivery_level": self.delivery_level or None,
+        }
+
+
+KINDS: tuple[type[Settings], ...] = (SequencerSettings, NodeSettings)
+
+NOT_SETTABLE: dict[type[Settings], tuple[str, ...]] = {
+    SequencerSettings: (
+        "sequencer", "discover", "codec", "resilience", "uniform", "site", "gateway",
+        "wide_batch_ms", "wide_batch_bytes",
+    ),
+    NodeSettings: ("sequencer", "discover", "codec", "site", "gateway"),
+}  # fmt: skip
+"""Options of a node that it has by itself, as keys of their own, or that do not concern it."""
+
+
+def node_options(kind: type[Settings]) -> tuple[str, ...]:
+    """The options that can stand under `[node]`."""
+    return tuple(key for key in NodeOptions.__struct_fields__ if key not in NOT_SETTABLE[kind])
+
+
 # -- one value ------------------------------------------------------------------------------------
 
 
@@ -108,9 +158,13 @@ def checked(key: str, value: object) -> Any:
 
 def _checked_list(key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"{key} = {value!r} is wrong; write a list like ['10.0.0.5:7700']")
+        example = "10.0.0.5:7700" if key == "peers" else "orders"
+        raise ValueError(f"{key} = {value!r} is wrong; write a list like ['{example}']")
     for one in value:
-        parse_address(key, one)
+        if key == "peers":
+            parse_address(key, one)
+        else:
+            check_name(key, one)
     return tuple(value)
 
 
@@ -125,20 +179,25 @@ def _checked_text(key: str, value: object) -> str:
     if key in ADDRESSES and value and not (key == "http" and value == OFF):
         parse_address(key, value)
     if key in NAMES and value:
-        check_name("node" if key == "name" else key, value)
+        check_name(NAMES[key], value)
     return value
 
 
 def kind_of(key: str) -> str:
     """Which kind of value a key has: text, switch, number, whole number or list."""
     table, _, option = key.rpartition(".")
-    annotation = (NodeOptions if table else Settings).__annotations__[option]
+    owners = (NodeOptions,) if table else (Settings, *KINDS)
+    annotation = next(
+        owner.__annotations__[option] for owner in owners if option in owner.__annotations__
+    )
     kinds = {"bool": "switch", "int": "whole number", "float": "number", "tuple[str, ...]": "list"}
     return kinds.get(annotation, "text")
 
 
 def _choices(key: str) -> tuple[str, ...]:
-    kinds: dict[str, Any] = {"log_format": LogFormat, "log_level": LogLevel}
+    kinds: dict[str, Any] = {
+        "log_format": LogFormat, "log_level": LogLevel, "delivery_level": DeliveryLevel,
+    }  # fmt: skip
     return get_args(kinds[key]) if key in kinds else ()
 
 
@@ -161,4 +220,20 @@ def contradictions(settings: Settings) -> list[str]:
         NodeOptions.given(settings.node)
     except (ConfigError, ValueError, TypeError) as reason:
         found.append(f"[node]: {reason}")
+    if isinstance(settings, NodeSettings):
+        found += _contradictions_of_a_member(settings)
+    return found
+
+
+def _contradictions_of_a_member(settings: NodeSettings) -> list[str]:
+    found = []
+    if settings.gateway and not settings.site:
+        found.append("gateway without site: say which site's, as site = 'tokyo'")
+    if not settings.group:
+        found.append("no group: name in group what this node is to join")
+    else:
+        try:
+            settings.join_arguments()
+        except ValueError as reason:
+            found.append(str(reason))
     return found
