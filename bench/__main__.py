@@ -62,6 +62,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "resilience": lambda: asyncio.run(resilience.run()),
     "memory": lambda: asyncio.run(live.memory(messages=10_000_000)),
     "recovery": lambda: asyncio.run(_late("recovery").run()),
+    "two sites": lambda: asyncio.run(_late("sites").run()),
     "sequencers, groups move": lambda: asyncio.run(_late("sequencing_live").transfer()),
     "sequencers, one is killed": lambda: asyncio.run(
         _late("sequencing_live").kill(coordinator=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
 from ordercast.service import metrics
-from ordercast.service.settings import Settings
+from ordercast.service.settings import NodeSettings, SequencerSettings, Settings
 from ordercast.trace.mapping import keys
 from ordercast.trace.mapping.parse import FILES
 from ordercast.transport.settings import Datagrams, IpMulticast
@@ -34,7 +35,10 @@ def pages() -> dict[Path, str]:
             DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
         ),
         DOCS / "OPERATIONS.md": _filled(
-            DOCS / "OPERATIONS.md", _options(Settings), metrics.markdown()
+            DOCS / "OPERATIONS.md",
+            _options(Settings, SequencerSettings),
+            _options(NodeSettings),
+            metrics.markdown(),
         ),
         DOCS / "FOREIGN.md": _filled(DOCS / "FOREIGN.md", _mapping_keys()),
         DOCS / "TABLES.md": _filled(DOCS / "TABLES.md", tables.markdown()),
@@ -50,8 +54,15 @@ def pages() -> dict[Path, str]:
         page = (import_module(protocol.__module__).__doc__ or "").strip()
         title, _, body = page.partition("\n")
         text = f"# {title.rstrip('.')}\n\n`{name}`, from `{_source(protocol)}`.\n\n"
-        found[DOCS / "protocols" / f"{name}.md"] = f"{text}```text\n{body.strip()}\n```\n"
+        file = DOCS / "protocols" / f"{name}.md"
+        found[file] = f"{text}```text\n{body.strip()}\n```\n{_written_below(file)}"
     return found
+
+
+def _written_below(page: Path) -> str:
+    """What people wrote under the generated part: it begins with a heading, and stays."""
+    _, heading, rest = (page.read_text() if page.exists() else "").partition("\n## ")
+    return heading + rest
 
 
 def _filled(page: Path, *parts: str) -> str:
@@ -62,18 +73,23 @@ def _filled(page: Path, *parts: str) -> str:
     return head
 
 
-def _options(settings: type) -> str:
-    """The fields that a class declares itself, with what the comments beside them say."""
+def _options(*owners: type) -> str:
+    """The fields that these classes declare, with what the comments beside them say."""
+    lines = ["| option | default | meaning |", "|---|---|---|"]
+    for settings in owners:
+        lines += _rows(settings)
+    return "\n".join(lines)
+
+
+def _rows(settings: type) -> Iterator[str]:
     rows = OPTION.findall(inspect.getsource(settings))
     assert [name for name, _, _ in rows] == list(settings.__annotations__), settings
-    lines = ["| option | default | meaning |", "|---|---|---|"]
     for name, default, meaning in rows:
         shown = f"`{default.replace(' * ', ' ')}`" if default else "must be given"
         other = str(ON_DATAGRAMS.get(name, default)) if settings is NodeOptions else default
         if other != default:
             shown += f"; over datagrams `{other}`"
-        lines.append(f"| `{name}` | {shown} | {meaning} |")
-    return "\n".join(lines)
+        yield f"| `{name}` | {shown} | {meaning} |"
 
 
 def _mapping_keys() -> str:

@@ -80,6 +80,16 @@ def test_the_guest_of_the_api_page_is_heard(tmp_path):
     assert done.stdout == "ticker b'IBM 191.2'\n"
 
 
+def test_the_sites_of_the_api_page_form_subgroups_as_it_says(tmp_path):
+    page = (ROOT / "docs" / "API.md").read_text()
+    [example] = [e for e in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "site=" in e]
+    script = tmp_path / "sites.py"
+    script.write_text(example)
+    done = run(f"{sys.executable} {script}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"# {done.stdout.strip()}\n" in example
+
+
 @pytest.mark.parametrize("settings", [NodeOptions, oc.Udp, oc.IpMulticast])
 def test_every_option_stands_on_the_api_page(settings):
     page = (ROOT / "docs" / "API.md").read_text()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from ordercast.cli.app import app
 from ordercast.runtime.options import NodeOptions
@@ -90,7 +91,7 @@ async def test_the_daemons_of_the_page_start_and_are_listed_as_it_shows() -> Non
 def test_the_file_of_the_page_is_accepted_and_its_unit_starts_a_daemon_with_it(
     tmp_path: Path,
 ) -> None:
-    [text] = blocks("toml")
+    text, _ = blocks("toml")
     file = tmp_path / "sequencer.toml"
     file.write_text(text)
     settings = load(SequencerSettings, file).settings
@@ -106,6 +107,19 @@ def test_the_file_of_the_page_is_accepted_and_its_unit_starts_a_daemon_with_it(
     assert done.returncode == 0, done.stderr
     [stop] = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert int(stop) > settings.drain_timeout + NodeOptions().close_timeout
+
+
+def test_the_file_of_a_site_is_accepted_with_the_flags_of_each_node(tmp_path: Path) -> None:
+    _, text = blocks("toml")
+    file = tmp_path / "node.toml"
+    file.write_text(text)
+    commands = re.findall(r"`ordercast (node --config .*?)`", PAGE)
+    assert len(commands) == 3
+    for command in commands:
+        words = command.replace("/etc/ordercast/node.toml", str(file)).split()
+        done = CliRunner().invoke(app, [*words, "--check"], env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.stderr
+        assert "tokyo" in done.stdout
 
 
 def test_wrong_settings_are_told_as_the_page_shows(

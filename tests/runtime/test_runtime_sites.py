@@ -18,7 +18,7 @@ from ordercast.protocols.two_layered.headers import Found, Global, GlobalFound, 
 from ordercast.runtime.options import NodeOptions
 
 PATIENCE = 20.0
-TWO = {"protocol": "two_layered"}
+TWO: dict[str, Any] = {"protocol": "two_layered"}
 
 
 def located(node: oc.Node) -> dict[str, Whereabouts]:

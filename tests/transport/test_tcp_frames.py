@@ -93,6 +93,45 @@ def test_all_frames_of_one_turn_leave_in_one_write(run, owner):
     run(scenario())
 
 
+@pytest.mark.parametrize("pushed_by", ["time", "size", "another"])
+def test_frames_that_may_wait_leave_in_one_write_and_never_overtake(run, owner, pushed_by):
+    async def scenario():
+        a, _, _, conn = await pair(owner)
+        seconds = 0.05 if pushed_by == "time" else 3600.0
+        before = conn.counters.writes
+        for n in range(20):
+            conn.send_within(numbered(n), seconds, enough=10_000)
+            await asyncio.sleep(0)
+        assert conn.counters.writes == before  # nothing has left
+        if pushed_by == "size":
+            conn.send_within(numbered(20, size=10_000), seconds, enough=10_000)
+        elif pushed_by == "another":
+            conn.send(numbered(20))
+        expected = 20 if pushed_by == "time" else 21
+        await a.until(lambda a: len(a.frames) == expected)
+        assert [frame[3] for frame in a.frames] == [b"%d" % n for n in range(expected)]
+        assert conn.counters.writes == before + 1
+
+    run(scenario())
+
+
+def test_what_waits_leaves_before_the_end_and_is_dropped_by_an_abort(run, owner):
+    async def scenario():
+        a, _, _, to_a = await pair(owner)
+        to_a.send_within(numbered(1), 3600.0, enough=10_000)
+        to_a.close("done")
+        await a.until(lambda a: a.frames)
+        to_a.send_within(numbered(2), 3600.0, enough=10_000)
+        assert to_a.buffered == 0
+        a, _, _, to_a = await pair(owner)
+        to_a.send_within(numbered(1), 3600.0, enough=10_000)
+        to_a.abort("enough")
+        await a.until(lambda a: a.closed)
+        assert a.frames == [] and to_a._gathering is None
+
+    run(scenario())
+
+
 def test_what_was_sent_before_close_still_arrives_and_what_comes_later_is_dropped(run, owner):
     async def scenario():
         a, _, _, conn = await pair(owner)
