@@ -1,4 +1,5 @@
-"""python -m sweep: many seeds, on all cores, resumable. `--seed` replays one run."""
+"""python -m sweep: many seeds, on all cores, resumable. `--seed` replays one run; `--record` keeps
+the counts in the repository."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ordercast.membership.standing import Installed
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
+from sweep import results
 from sweep.arenas import ARENAS
 from sweep.cluster_arenas import CLUSTERS
 from sweep.cluster_oracle import ClusterRun, run
@@ -37,6 +39,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
     parser.add_argument("--arena", nargs="+", choices=arenas, default=arenas)
     parser.add_argument("--seed", type=int, help="run only this seed and print the trace")
+    parser.add_argument(
+        "--record", action="store_true", help="in sweep/results.json"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     return parser.parse_args()
 
@@ -51,6 +56,8 @@ def main() -> int:
         ledger = load(LEDGER)
         sweep(ledger, tasks(ledger, pairs, wanted.seeds), wanted.jobs)
         tell(ledger, pairs)
+        if wanted.record:
+            results.write(results.recorded(results.read(), ledger))
         found = [
             failure for failure in ledger.failures if (failure.protocol, failure.arena) in pairs
         ]

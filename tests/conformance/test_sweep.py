@@ -11,8 +11,10 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import simulate
 from sweep import __main__ as command
 from sweep import ledger as ledgers
+from sweep import results
 from sweep.arenas import ARENAS
 from sweep.ledger import Ledger, load, save
+from sweep.results import Result
 from sweep.trial import Failure, complaints, failures
 
 FAILURE = Failure("fifo", "N1", 7, "fifo.group", "violated: b before a")
@@ -59,6 +61,17 @@ def test_the_ledger_goes_on_under_the_same_sources_and_begins_again_under_others
     others = dict(first.sources, fifo="others")
     monkeypatch.setattr(ledgers, "hash_of_sources", others.get)
     assert load(path) == Ledger(others, {"vector/N1": 60}, [])
+
+
+def test_what_is_recorded_stays_until_the_same_pair_is_recorded_again(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    for sources, done in (("old", {"fifo/N0": 5, "fifo/N1": 9}), ("new", {"fifo/N1": 2})):
+        ledger = Ledger({"fifo": sources}, done, [FAILURE] if sources == "new" else [])
+        results.write(results.recorded(results.read(file), ledger), file)
+    assert results.read(file) == [
+        Result("fifo", "N0", 5, "old"),
+        Result("fifo", "N1", 2, "new", (FAILURE,)),
+    ]
 
 
 def test_only_seeds_that_are_not_done_are_left() -> None:

@@ -1,0 +1,47 @@
+"""What was swept, for people: `sweep/results.json`, one line for each protocol and arena.
+
+A line keeps the hash of the sources that it was run with. It stays until the same pair is recorded
+again, so a sweep of a few pairs does not hide what was found of the others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from sweep.ledger import Ledger
+from sweep.trial import Failure
+
+FILE = Path(__file__).with_name("results.json")
+
+
+class Result(msgspec.Struct, frozen=True):
+    """All seeds of one protocol in one arena."""
+
+    protocol: str
+    arena: str
+    runs: int
+    sources: str  # hash of the files that decide its runs, then
+    failures: tuple[Failure, ...] = ()
+
+
+def recorded(before: list[Result], ledger: Ledger) -> list[Result]:
+    """Those of before, but for what the ledger has anew."""
+    pairs = {(result.protocol, result.arena): result for result in before}
+    for pair, runs in ledger.done.items():
+        protocol, arena = pair.split("/")
+        found = tuple(f for f in ledger.failures if (f.protocol, f.arena) == (protocol, arena))
+        result = Result(protocol, arena, runs, ledger.sources[protocol], found)
+        pairs[protocol, arena] = result
+    return list(pairs.values())
+
+
+def read(path: Path = FILE) -> list[Result]:
+    return msgspec.json.decode(path.read_bytes(), type=list[Result]) if path.exists() else []
+
+
+def write(results: list[Result], path: Path = FILE) -> None:
+    """A line for each."""
+    lines = ",\n".join(msgspec.json.encode(result).decode() for result in results)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
