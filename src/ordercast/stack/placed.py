@@ -205,16 +205,19 @@ class PlacedStack(Stack, Cluster):
                 self._tell((to,), order)
 
     def command(self, command: Command) -> None:
+        if isinstance(command, Ask) and command.part == "member":
+            self._note_wanted(command.group.gid)  # first: it may be in before the end of the step
         if isinstance(command, Migrate):
             self._pass_on(MigrateWish(command.gid, command.to))
         elif isinstance(command, Drain):
             self._pass_on(DrainWish(command.pid))
         else:
             super().command(command)
-        if isinstance(command, Ask) and command.part == "member":
-            service = self.protocols.get(command.group.gid)
-            if isinstance(service, SequencingService):
-                service.wanted.add(command.group.gid)
+
+    def _note_wanted(self, gid: GroupId) -> None:
+        service = self.protocols.get(gid)
+        if isinstance(service, SequencingService):
+            service.wanted.add(gid)
 
     def _pass_on(self, wish: MigrateWish | DrainWish) -> None:
         if self.coordinates:
