@@ -2,7 +2,7 @@
 
 Every node has a network namespace of its own, all links have TLS, and a relay of ours between the
 sites counts the packets. One member of each site sends at a steady rate. The runs differ in
-`wide_batch_ms` alone. Needs what the live tests need, and their rig (tests/live).
+`wide_batch_ms`, or in `delivery_level`. Needs what the live tests need, and their rig (tests/live).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GATEWAYS = "ad"  # the relay counts what passes between these
 SENDERS = "bf"
 DELAY_MS, LOSS = 80, 0.02
 MESSAGES, PER_SECOND = 300, 100
-BATCHES_MS = (0, 10, 40)
+RUNS = ((0, "causal"), (10, "causal"), (40, "causal"), (10, "preack"), (10, "ack"))
 
 
 async def run() -> dict[str, Any]:
@@ -33,19 +33,19 @@ async def run() -> dict[str, Any]:
     if (reason := relay_refusal()) is not None:
         return {"skipped": reason}
     figures: dict[str, Any] = {"messages": MESSAGES * len(SENDERS), "load": os.getloadavg()[0]}
-    for batch_ms in BATCHES_MS:
-        measured = await _measured(batch_ms)
-        figures |= {f"{name}_at_{batch_ms}_ms": value for name, value in measured.items()}
+    for batch_ms, level in RUNS:
+        measured = await _measured(batch_ms, level)
+        figures |= {f"{level}_{batch_ms}_{name}": value for name, value in measured.items()}
     return figures
 
 
-async def _measured(batch_ms: int) -> dict[str, float]:
+async def _measured(batch_ms: int, level: str) -> dict[str, float]:
     with TemporaryDirectory() as folder, Network("abcdef") as network, Relay(network) as relay:
         for frm, to in (("abc", "def"), ("def", "abc")):
             relay.shape(delay_ms=DELAY_MS, loss=LOSS, frm=frm, to=to)
         async with LiveCluster(
             network, trace=Path(folder), each=_each(), protocol="two_layered", insecure=False,
-            wide_batch_ms=batch_ms,
+            wide_batch_ms=batch_ms, delivery_level=level, suspect_ms=8000,
         ) as cluster:  # fmt: skip
             before = _packets(relay)
             sending = (cluster.send(name, MESSAGES, per_second=PER_SECOND) for name in SENDERS)

@@ -57,6 +57,7 @@ class LiveCluster:
         group: str = "main",
         order: str | None = None,
         protocol: str | None = None,
+        delivery_level: str | None = None,
         later: Iterable[str] = (),
         each: Mapping[str, Mapping[str, Any]] | None = None,
         **options: Any,
@@ -68,7 +69,7 @@ class LiveCluster:
         self.network = network
         self.group = group
         self.workers: dict[str, WorkerProcess] = {}  # those whose process was started, by name
-        self._how = {"order": order, "protocol": protocol}
+        self._how = {"order": order, "protocol": protocol, "delivery_level": delivery_level}
         self._later = frozenset(later)
         self._options = {**off_loopback(), "trace": str(trace), **options}
         self._each = each or {}

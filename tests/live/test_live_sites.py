@@ -43,7 +43,9 @@ async def test_two_sites_keep_their_order_on_a_slow_and_lossy_line_when_a_gatewa
         for frm, to in (("abc", "def"), ("def", "abc")):
             relay.shape(delay_ms=DELAY_MS, loss=LOSS, frm=frm, to=to)
         how = {"protocol": "two_layered", "insecure": False}  # so only TLS leaves a namespace
-        async with LiveCluster(network, trace=tmp_path, each=each, **how) as cluster:
+        # A segment that is lost three times running stops a link for longer than the usual 2 s.
+        patient = {**how, "suspect_ms": 8000}
+        async with LiveCluster(network, trace=tmp_path, each=each, **patient) as cluster:
             await _stands(cluster, ["bac", "edf"])
             sending = [asyncio.ensure_future(cluster.send(n, 60, per_second=30)) for n in "adf"]
             await cluster.heard("c", 30)
