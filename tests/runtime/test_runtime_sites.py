@@ -150,6 +150,32 @@ async def test_only_what_goes_to_another_site_waits_for_more(milliseconds: int) 
     assert sent.at_once == [pid for pid in pids if pid not in far]
 
 
+async def test_a_gateway_sends_a_message_where_it_may_wait_and_its_own_site_gets_it_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        oc.Node("a", bootstrap=True, site="tokyo") as a,
+        oc.Node("b", seeds=[a.address], site="tokyo") as b,
+        oc.Node("c", seeds=[a.address], site="osaka") as c,
+    ):
+        groups = [await node.join("g", **TWO) for node in (a, b, c)]
+        await members(groups[0], 3)
+        waiting: list[int] = []
+        send = a._site.peers.transmit_soon
+
+        def noted(pid: int, packet: bytes, seconds: float, enough: int) -> None:
+            waiting.append(pid)
+            send(pid, packet, seconds, enough)
+
+        monkeypatch.setattr(a._site.peers, "transmit_soon", noted)
+        await groups[0].multicast(b"hello")
+        for group in groups[1:]:
+            async with asyncio.timeout(PATIENCE):
+                bodies = (event.body async for event in group if isinstance(event, oc.Message))
+                assert await anext(bodies) == b"hello"
+        assert set(waiting) == {c._site.me.pid}
+
+
 def test_messages_between_gateways_may_wait_and_what_makes_losses_good_may_not() -> None:
     assert Global in TwoLayered.wide_headers
     assert not {Lost, Found, GlobalFound} & set(TwoLayered.wide_headers)

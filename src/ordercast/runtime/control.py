@@ -89,8 +89,7 @@ class Welcome(Control, frozen=True):
 
 
 class Enter(Control, frozen=True, repr_omit_defaults=True):
-    """I want to join a group. No protocol: any that gives the order. Nor durability, nor level:
-    any."""
+    """I want to join a group. No protocol: any of that order. No durability, no level: any."""
 
     request: int
     group: str

@@ -114,16 +114,19 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         check_durability(self.resilience, self.uniform)
         for name in SWITCHES:
             _check_switch(name, getattr(self, name))
+        self._check_site()
         self._check_rules()
         self.for_stack()  # what the protocols refuse is refused here
 
-    def _check_rules(self) -> None:
+    def _check_site(self) -> None:
         if not isinstance(self.site, str):
             raise TypeError(f"site is a name, not {self.site!r}")
         if self.site:
             check_name("site", self.site)
         elif self.gateway:
             raise ConfigError("gateway=True without site: say which site's, as site='tokyo'")
+
+    def _check_rules(self) -> None:
         largest = self.max_message + FRAME_COST + MESSAGE_COST
         self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
