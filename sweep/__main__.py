@@ -39,9 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
     parser.add_argument("--arena", nargs="+", choices=arenas, default=arenas)
     parser.add_argument("--seed", type=int, help="run only this seed and print the trace")
-    parser.add_argument(
-        "--record", action="store_true", help="in sweep/results.json"
-    )
+    parser.add_argument("--record", action="store_true", help="in sweep/results.json")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     return parser.parse_args()
 
