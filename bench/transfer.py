@@ -38,9 +38,9 @@ from ordercast.simulation.clustered import (
 from ordercast.simulation.log import Sent
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.payload import unpack
+from ordercast.simulation.placing import MoveGroup
 from ordercast.simulation.workload import Planned
 from sweep.ambush import inner
-from sweep.placing import MoveGroup
 
 MEMBERS = (0, 1, 2, 3)
 SOURCE, DESTINATION = 4, 5

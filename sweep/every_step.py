@@ -26,9 +26,10 @@ from ordercast.simulation.clustered import (
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
+from ordercast.simulation.placing import MoveGroup
 from ordercast.simulation.workload import Workload
 from sweep.ambush import CountSteps, CrashAtStep
-from sweep.placing import DrainHost, MoveGroup
+from sweep.placing import DrainHost
 
 Protocol = type[OrderingProtocol]
 Armed = Literal["before", "after"]  # a change may have a second part: the healing

@@ -13,7 +13,7 @@ import msgspec
 
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.membership.placing_headers import HandOver, Inherit, Inherited
-from ordercast.membership.standing import Drain, Migrate
+from ordercast.membership.standing import Drain
 from ordercast.simulation.clustered import (
     Boot,
     Calm,
@@ -24,23 +24,9 @@ from ordercast.simulation.clustered import (
 )
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.faults import Crash, Join, Leave
+from ordercast.simulation.placing import MoveGroup
 from sweep.ambush import CrashOfWhoEndsAView
 from sweep.churn import CHURN_MS, FORMED_MS, LOSSES, SETTLE_MS, churn
-
-
-class MoveGroup(msgspec.Struct, frozen=True):
-    """Somebody wants the node of that host to number a group."""
-
-    group: int
-    host: Host
-    at_ms: float
-
-    def apply(self, simulation: ClusterSimulation) -> None:
-        """Tell any node."""
-        to = simulation.current.get(self.host)
-        asked = next((p for p in simulation.current.values() if p is not None), None)
-        if to is not None and asked is not None:
-            simulation.tell(asked, Migrate(self.group, to))
 
 
 class DrainHost(msgspec.Struct, frozen=True):

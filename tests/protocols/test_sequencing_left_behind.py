@@ -47,13 +47,13 @@ from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.costs import CostModel
 from ordercast.simulation.faults import Heal
 from ordercast.simulation.network import NetworkModel
+from ordercast.simulation.placing import MoveGroup
 from ordercast.simulation.workload import Workload
 from ordercast.stack.clustered import ClusteredStack
 from ordercast.trace.oracle import judge
 from sequencers import AT_ONCE, S, Served, T
 from sweep.cluster_arenas import CLUSTERS
 from sweep.cluster_oracle import run
-from sweep.placing import MoveGroup
 from sweep.trial import cluster_found
 
 ORDERS = [Sequencing, SequencingHybrid, SequencingCausal, SequencingGlobal]

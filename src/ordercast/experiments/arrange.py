@@ -11,8 +11,10 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
+from ordercast.experiments.cells import celled_groups
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.delays import delay_of
+from ordercast.experiments.moving import check_moves
 from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
@@ -24,7 +26,8 @@ Groups = Mapping[GroupId, frozenset[ProcessId]]
 
 
 class Saturating(Workload, frozen=True, kw_only=True):
-    """Every sender has equally many messages, all at the start: the window sets the pace."""
+    """Equally many messages of every sender to each of its groups, all at the start: the window
+    sets the pace."""
 
     def plan(
         self, messages: int, groups_of: Mapping[ProcessId, tuple[GroupId, ...]], rng: Random
@@ -32,12 +35,12 @@ class Saturating(Workload, frozen=True, kw_only=True):
         """In turn to each group of the sender. Senders begin one after the other, in any order."""
         senders = [p for p in self.senders or sorted(groups_of) if groups_of.get(p)]
         rng.shuffle(senders)
-        each, rest = divmod(messages, len(senders))
+        each, rest = divmod(messages, sum(len(groups_of[p]) for p in senders))
         planned = []
         for k, p in enumerate(senders):
-            groups, count = groups_of[p], each + (k < rest)
-            turn = tuple(groups[i % len(groups)] for i in range(count))
-            planned.append(Planned(1 + k, p, turn))
+            groups = groups_of[p]
+            planned.append(Planned(1 + k, p, groups * each + groups[:rest]))
+            rest -= min(rest, len(groups))
         return planned
 
 
@@ -51,6 +54,8 @@ def arranged(
         raise ConfigError(f"senders = {run.senders} and members = {run.members}: at most all send")
     if run.crashes >= run.members:
         raise ConfigError(f"crashes = {run.crashes} and members = {run.members}: one must stay")
+    if run.moves:
+        check_moves(run)
     return SimulationConfig(
         protocol=run.protocol,
         members=run.members + run.sequencers,
@@ -66,8 +71,16 @@ def arranged(
         options=Options(**dict(run.options)),
         window=run.window or None,
         trace=trace,
-        costs=costs,
+        costs=_with_a_line(run, costs),
     )
+
+
+def _with_a_line(run: Coordinates, costs: CostModel | None) -> CostModel | None:
+    """A packet takes its time on the line of whoever sends it, and of whoever gets it."""
+    if not run.megabits:
+        return costs
+    costs = costs or CostModel()
+    return msgspec.structs.replace(costs, byte_us=costs.byte_us + 8 / run.megabits)
 
 
 def _workload(run: Coordinates) -> Workload:
@@ -92,9 +105,9 @@ def _crashes(run: Coordinates) -> tuple[Crash, ...]:
 
 
 def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
-    """On a ring, and led as the protocol needs it."""
+    """On a ring or in cells, and led as the protocol needs it."""
     protocol = PROTOCOLS[run.protocol]
-    groups = overlapping_groups(run.members, run.groups, run.group_size, led=run.crashes > 0)
+    groups = _in_cells(run) if run.cell else _on_a_ring(run)
     hosts = range(run.members, run.members + run.sequencers)
     if hosts:
         return _with_leaders(groups, spread(together(protocol, _members(groups)), hosts))
@@ -107,6 +120,24 @@ def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
     return groups
 
 
+def _on_a_ring(run: Coordinates) -> tuple[GroupConfig, ...]:
+    return overlapping_groups(run.members, run.groups, run.group_size, led=run.crashes > 0)
+
+
+def _in_cells(run: Coordinates) -> tuple[GroupConfig, ...]:
+    """They depend on the overlap and the seed, and on nothing else."""
+    found = celled_groups(
+        members=run.members,
+        cell=run.cell,
+        groups=run.groups,
+        size=run.group_size,
+        outside=run.outside,
+        rng=Random(f"{run.seed} {run.outside:g}"),
+    )
+    led = run.crashes > 0
+    return tuple(GroupConfig(members=tuple(sorted(each)), led=led) for each in found.values())
+
+
 def _members(groups: Sequence[GroupConfig]) -> Groups:
     return {g: frozenset(group.members) for g, group in enumerate(groups, 1)}
 
@@ -117,6 +148,13 @@ def _with_leaders(
     return tuple(
         msgspec.structs.replace(group, leader=leaders[g]) for g, group in enumerate(groups, 1)
     )
+
+
+def largest_part(config: SimulationConfig) -> float:
+    """The share of the groups that must have one sequencer, at most."""
+    groups = _members(config.groups)
+    protocol = config.protocol_of(config.groups[0])
+    return max(map(len, together(protocol, groups))) / len(groups)
 
 
 def together(protocol: type[OrderingProtocol], groups: Groups) -> list[frozenset[GroupId]]:

@@ -27,6 +27,8 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     members: int = 5  # processes that are in groups
     groups: int = 1  # spread round a ring of the members
     group_size: int = 0  # members of each; 0: all, and of several groups twice their share
+    cell: int = 0  # members live in cells of so many, and groups in one of them; 0: on a ring
+    outside: float = 0.0  # share of a group that is drawn from outside its cell
     sequencers: int = 0  # further processes that lead the groups; 0: a member of each group does
     messages: int = 100  # that the workload starts; answers come on top
     workload: str = "paced"  # "paced": at random times; "saturating": as fast as the window allows
@@ -41,7 +43,9 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     duplicate: float = 0.0  # probability that a packet comes twice
     fifo: bool = False  # packets of one process to another arrive in the order they were sent
     delay: str = "uniform 500 1500"  # of a packet, in us: a distribution and its two numbers
+    megabits: float = 0.0  # a second, into and out of a process; 0: bytes take what they cost
     crashes: int = 0  # the last so many members crash half-way
+    moves: int = 0  # so often all groups go to the next sequencer: a cluster, with its links
     options: tuple[tuple[str, Any], ...] = ()  # (name, value): limits and delays of the protocol
     seed: int = 0  # the same seed, the same run
 
@@ -88,6 +92,8 @@ RULES: dict[str, tuple[Check, str]] = {
     "members": _whole(1, MOST_MEMBERS),
     "groups": _whole(1, MOST_MEMBERS),
     "group_size": _whole(0, MOST_MEMBERS),
+    "cell": _whole(0, MOST_MEMBERS),
+    "outside": (lambda v: _is_number(v) and 0 <= v <= 1, "a share: 0 to 1"),
     "sequencers": _whole(0, MOST_MEMBERS),
     "messages": _whole(1, MOST_MESSAGES),
     "workload": (lambda v: v in WORKLOADS, " or ".join(map(repr, WORKLOADS))),
@@ -101,12 +107,14 @@ RULES: dict[str, tuple[Check, str]] = {
     "loss": _share(),
     "duplicate": _share(),
     "fifo": (lambda v: isinstance(v, bool), "true or false"),
+    "megabits": (lambda v: _is_number(v) and v >= 0, "megabits per second, or 0 for any number"),
     "crashes": _whole(0),
+    "moves": _whole(0, 1000),
     "seed": _whole(0),
     "seeds": _whole(1),
     "overlap": _positive(),
 }
-FLOATS = ("every_us", "reply", "loss", "duplicate", "overlap")
+FLOATS = ("every_us", "reply", "loss", "duplicate", "overlap", "outside", "megabits")
 
 
 def checked(key: str, value: Any) -> Any:

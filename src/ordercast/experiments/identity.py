@@ -23,7 +23,8 @@ SHARED = (
     "core", "machinery", "membership", "reliability", "stack", "wire", "simulation", "trace",
     "pipeline/kernels", "pipeline/expectations.py",
     *(f"experiments/{name}.py" for name in (
-        "arrange", "coordinates", "delays", "judging", "needless", "readings", "trial",
+        "arrange", "cells", "contexts", "coordinates", "delays", "judging", "moving", "needless",
+        "readings", "trial",
     )),
 )  # fmt: skip
 

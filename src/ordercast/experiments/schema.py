@@ -32,6 +32,8 @@ COORDINATES = (
     Column("groups", _LONG, "groups, spread round a ring of the members"),
     Column("group_size", _LONG, "members of each group"),
     Column("overlap", _REAL, "groups that a member is in, on average"),
+    Column("cell", _LONG, "size of the cells that groups keep to; 0: none, a ring"),
+    Column("outside", _REAL, "share of a group's members that is drawn from outside its cell"),
     Column("sequencers", _LONG, "further processes that lead the groups; 0: a member does"),
     Column("messages", _LONG, "messages that the workload starts"),
     Column("workload", _TEXT, "`paced` or `saturating`"),
@@ -46,7 +48,9 @@ COORDINATES = (
     Column("duplicate", _REAL, "probability that a packet comes twice"),
     Column("fifo", _YES, "whether packets of a pair of processes keep their order"),
     Column("delay", _TEXT, "of a packet: distribution and its numbers, in us"),
+    Column("megabits", _REAL, "per second, into and out of a process; 0: no limit"),
     Column("crashes", _LONG, "members that crash half-way"),
+    Column("moves", _LONG, "how often all groups went to the next sequencer"),
     Column("options", _TEXT, "options of the protocol that are not the defaults: JSON"),
     Column("seed", _LONG, "of all that is random"),
 )
@@ -70,6 +74,7 @@ FIGURES = (
     Column("packets", _LONG, "that were sent, one per receiver, lost ones too"),
     Column("packets_per_message", _REAL, "the same by `sent`"),
     Column("payload_bytes", _LONG, "in `packets`"),
+    Column("most_bytes_sent", _LONG, "of `payload_bytes`, by one process"),
     Column("lost", _LONG, "packets that the network lost"),
     Column("duplicates", _LONG, "second copies"),
     Column("retransmissions", _LONG, "as machines noted them"),
@@ -98,9 +103,22 @@ NEEDLESS_FIGURES = (
     Column("needless_ms", _REAL, "of all waiting, what was longer than the order needs"),
     Column("needless_share", _REAL, "the same as a share of all waiting"),
 )
+SEQUENCING_FIGURES = (
+    Column("largest_part", _REAL, "share of the groups that must have one sequencer, at most"),
+    Column("context_mean", _REAL, "other groups that the context of a number names"),
+)
+MOVE_FIGURES = (
+    Column("handed_bytes", _LONG, "headers and bodies that went from sequencer to sequencer"),
+    Column("forwarded", _LONG, "requests that came to a former sequencer, and went on"),
+    Column("forwarded_most", _LONG, "of one sender, at one move"),
+    Column("forwarded_until_ms", _REAL, "from the order to move until the last of them was sent"),
+    Column("forwarded_delay_ms", _REAL, "from the send to a delivery of these: median"),
+    Column("other_delay_ms", _REAL, "... of all others"),
+)
 _RUN = Column("run", _TEXT, "which run: a digest of its coordinates, its costs and the code")
 COLUMNS = (
     _RUN, *COORDINATES, *VERDICTS, *FIGURES, *PROTOCOL_FIGURES, *COST_FIGURES, *NEEDLESS_FIGURES,
+    *SEQUENCING_FIGURES, *MOVE_FIGURES,
 )  # fmt: skip
 WORK = (
     _RUN,
@@ -114,6 +132,8 @@ NULL_WHERE = {
     "trace = 'application'": PROTOCOL_FIGURES,
     "costs = 'free'": COST_FIGURES,
     "needless = false": NEEDLESS_FIGURES,
+    "protocols without sequencers": SEQUENCING_FIGURES,
+    "moves = 0": MOVE_FIGURES,
 }
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ordercast.experiments.arrange import arranged
+from ordercast.experiments.arrange import arranged, largest_part
+from ordercast.experiments.contexts import Contexts
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.judging import Verdict, verdict_on
+from ordercast.experiments.moving import HandOvers, clustered, figures_of_moves
 from ordercast.experiments.needless import waiting_of
 from ordercast.experiments.readings import readings_of
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation.clustered import simulate_cluster
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.costs import CostModel
 from ordercast.simulation.outcome import Outcome
@@ -65,12 +68,12 @@ def _run(trial: Trial, traces: Path) -> Row:
     row = {"run": trial.run, "traced": False, **coordinates_of(trial.at)}
     try:
         with watch.on("simulate_s"):
-            outcome = simulate(config)
+            outcome, special = _simulated(trial.at, config)
         outcome.run = trial.run
         with watch.on("judge_s"):
             verdict = verdict_on(outcome, trial.at.protocol)
         with watch.on("measure_s"):
-            row |= figures_of(outcome, config, trial)
+            row |= figures_of(outcome, config, trial) | special()
     except Exception as error:
         verdict, outcome = Verdict("failed", (), f"{type(error).__name__}: {error}"), None
     row |= {"verdict": verdict.verdict, "broken": verdict.broken, "witness": verdict.witness}
@@ -80,6 +83,22 @@ def _run(trial: Trial, traces: Path) -> Row:
             _write_trace(outcome, traces)
         row["traced"] = True
     return row | watch.seconds
+
+
+def _simulated(at: Coordinates, config: SimulationConfig) -> tuple[Outcome, Callable[[], Row]]:
+    """The run; and how to get the figures that only runs of its kind have."""
+    if at.moves:
+        seen = HandOvers()
+        moved = simulate_cluster(clustered(at, config, seen))
+        return moved, lambda: figures_of_moves(at, seen, moved.log)
+    if PROTOCOLS[at.protocol].together is None:
+        return simulate(config), dict
+    contexts = Contexts()
+    outcome = simulate(msgspec.structs.replace(config, transform=contexts))
+    return outcome, lambda: {
+        "context_mean": contexts.mean(),
+        "largest_part": largest_part(config),
+    }
 
 
 def coordinates_of(at: Coordinates) -> Row:
@@ -108,11 +127,12 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
         "packets": counts.packets,
         "packets_per_message": counts.packets / sent,
         "payload_bytes": counts.payload_bytes,
+        "most_bytes_sent": counts.most_bytes_sent,
         "lost": counts.lost,
         "duplicates": counts.duplicates,
         "retransmissions": counts.retransmissions,
     }
-    if trial.trace == "protocol":
+    if trial.trace == "protocol" and not trial.at.moves:
         row |= _watched(outcome, sent)
     if outcome.processors is not None:
         total_us = outcome.processors.total_us()
@@ -122,7 +142,7 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
             "busiest": max(speed.busy),
             "longest_line": speed.longest_line,
         }
-    if trial.needless and trial.trace == "protocol":
+    if trial.needless and trial.trace == "protocol" and not trial.at.moves:
         declared = PROTOCOLS[trial.at.protocol].declaration
         waiting = waiting_of(outcome.log, declared, config.groups_of())
         row |= {

@@ -69,7 +69,7 @@ class Medium:
         )
         self.side: list[int] | None = None  # of each process, while there is a partition
         self.packets_sent = 0  # one per receiver
-        self.payload_bytes = 0
+        self.bytes_from = [0] * processes  # of payloads, by who sent them; one per receiver
         self.lost = 0
         self.duplicated = 0
         self.cut = 0  # lost because receiver and sender were on different sides
@@ -83,7 +83,7 @@ class Medium:
                 packet = self.model.transform(packet)
             batch = (packet,)
             self.packets_sent += len(receivers)
-            self.payload_bytes += len(receivers) * len(payload)
+            self.bytes_from[src] += len(receivers) * len(payload)
             if self.side is not None:
                 receivers = self._reachable(src, receivers)
             fates = self._draw(len(receivers))

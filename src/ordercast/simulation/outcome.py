@@ -26,6 +26,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     unsent: int  # messages nobody could send: no view, no room, or the process had crashed
     packets: int  # one per receiver, lost ones included
     payload_bytes: int  # in them
+    most_bytes_sent: int  # ... of them, by one process
     lost: int  # by the network, or with the process that sent them
     cut: int  # by a partition
     duplicates: int  # second copies

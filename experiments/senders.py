@@ -1,0 +1,108 @@
+"""Senders that wait for each number, that wait when they change groups, and that never wait."""
+
+from __future__ import annotations
+
+from experiments.claims import Claim, markdown_table
+from experiments.drawing import Figure, Line, Lines
+from experiments.rows import Row, Value, against, distinct, middle, only
+
+TITLE = "Blocking and non-blocking senders"
+ABOUT = """\
+Eight members, four groups of four on a ring, every member in two of them: who sends, sends to its
+two groups in turn. That is the worst case for causal orders, since what goes to one group comes
+after what went to the other. Three ways. *Blocking*: a message leaves when the one before it has
+its number (`blocking=True`, the source's first form). *By default* nobody blocks, and a message
+waits at its sender only for own messages to other groups, so that no crash leaves a gap. With
+`resilience=0` no crash is provided for: a message leaves at once if the same sequencer numbers
+both groups. Once everybody sends as fast as a window of 8 allows, on networks of different delay;
+once in bursts, on a network that takes 1 ms."""
+
+WAYS = {"{}": "by default", '{"resilience":0}': "resilience 0", '{"blocking":true}': "blocking"}
+DEFAULT, BARE, BLOCKING = WAYS
+
+
+def figure(rows: list[Row]) -> Figure:
+    panels = []
+    for count in distinct(rows, "sequencers"):
+        own = only(rows, sequencers=count, protocol="sequencing_hybrid")
+        said = "1 sequencer" if count == 1 else f"{count} sequencers"
+        panels.append(
+            Lines(f"Throughput, hybrid, {said}", "delay of a packet, ms", "messages per second",
+                  _by_way(fast(own), "link", "throughput_per_s"))
+        )  # fmt: skip
+        panels.append(
+            Lines(f"Delay, hybrid, {said}", "messages in a burst",
+                  "ms from send to delivery, mean", _by_way(bursts(own), "burst", "delay_mean_ms"))
+        )  # fmt: skip
+    return Figure(TITLE, panels)
+
+
+def claims(rows: list[Row]) -> list[Claim]:
+    return [_concurrency(rows), _send_rule(rows)]
+
+
+def fast(rows: list[Row]) -> list[Row]:
+    """The runs in which all send as fast as they may, with the delay of a packet in ms."""
+    own = only(rows, workload="saturating")
+    return [row | {"link": float(row["delay"].split()[1]) / 1000} for row in own]
+
+
+def bursts(rows: list[Row]) -> list[Row]:
+    """The others."""
+    return only(rows, workload="paced")
+
+
+def _by_way(own: list[Row], x: str, value: Value) -> list[Line]:
+    return [Line(said, against(only(own, options=way), x, value)) for way, said in WAYS.items()]
+
+
+def _concurrency(rows: list[Row]) -> Claim:
+    quick = fast(rows)
+    table: list[list[object]] = []
+    gains = []
+    for protocol in distinct(rows, "protocol"):
+        for count in distinct(rows, "sequencers"):
+            for link in distinct(quick, "link"):
+                own = only(quick, protocol=protocol, sequencers=count, link=link)
+                rates = [middle(own, "throughput_per_s", options=way) for way in WAYS]
+                gains.append(rates[0] / rates[2])
+                table.append([f"`{protocol}`", count, link, *rates, rates[0] / rates[2]])
+    head = [
+        "", "sequencers", "delay of a packet, ms",
+        *(f"{said}: messages per s" for said in WAYS.values()), "default against blocking",
+    ]  # fmt: skip
+    return Claim(
+        claim="To restrict processes from multicasting while a previous multicast has not been "
+        "ACCEPT-ed reduces their capacity to execute concurrently; without that, any process may "
+        "send to any group without blocking.",
+        where='000, section 5, "Increasing concurrency"',
+        measured=markdown_table(head, table),
+        holds="yes" if min(gains) > 1.5 else "in part" if max(gains) > 1.1 else "no",
+        why="An application is never blocked. But its messages may still wait: the source lets a "
+        "message name the other by its identifier, SEQ(id), and members wait for its number. That "
+        "deadlocks (errata E-K9 to E-K11), so here the message waits instead, at its sender or at "
+        "the sequencer. A sender that changes groups with every message gains least.",
+    )
+
+
+def _send_rule(rows: list[Row]) -> Claim:
+    table: list[list[object]] = []
+    for protocol in distinct(rows, "protocol"):
+        for count in distinct(rows, "sequencers"):
+            for burst in distinct(bursts(rows), "burst"):
+                own = only(bursts(rows), protocol=protocol, sequencers=count, burst=burst)
+                delays = [middle(own, "delay_mean_ms", options=way) for way in WAYS]
+                table.append([f"`{protocol}`", count, burst, *delays, delays[0] / delays[1]])
+    head = ["", "sequencers", "burst", *(f"{said}: delay, ms" for said in WAYS.values()),
+            "default against resilience 0"]  # fmt: skip
+    return Claim(
+        claim="Nothing is said of a sequencer that numbers two messages of a sender in a row and "
+        "dies before the first has reached anybody. What our rule against it costs.",
+        where="000 leaves crashes out; departures D3 and D7 in the head of "
+        "`protocols/sequencing/orders.py`",
+        measured="Mean delay from send to delivery, messages in turn to two groups:\n\n"
+        + markdown_table(head, table),
+        holds="nothing was claimed",
+        why="By default a message that comes after one to another group waits a round trip. With "
+        "`resilience=0` it does so only where another sequencer numbers that group.",
+    )

@@ -1,0 +1,24 @@
+"""What scripts of a cluster do to its sequencers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ordercast.core.ids import GroupId
+from ordercast.membership.standing import Migrate
+from ordercast.simulation.clustered import ClusterSimulation, Host
+
+
+class MoveGroup(msgspec.Struct, frozen=True):
+    """Somebody wants the node of that host to number a group."""
+
+    group: GroupId
+    host: Host
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Tell any node."""
+        to = simulation.current.get(self.host)
+        asked = next((p for p in simulation.current.values() if p is not None), None)
+        if to is not None and asked is not None:
+            simulation.tell(asked, Migrate(self.group, to))
