@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from math import log2, log10
 from pathlib import Path
@@ -19,7 +19,7 @@ COLOURS = ("#0b5fa5", "#b3441a", "#3c7d22", "#7a3ea1", "#b8860b", "#666666")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-Curve = Mapping[float, float]  # x -> y, above 0; x too, unless the steps are even
+Curve = Mapping[float, float]  # x -> y, both above 0
 
 
 def write_plot(
@@ -28,25 +28,17 @@ def write_plot(
     right: str,
     up: str,
     curves: Mapping[str, Curve],
-    *,
-    even_steps: bool = False,
-    dashed: Container[str] = (),
-    colours_repeat: int = len(COLOURS),
 ) -> None:
-    """One line with dots per curve; the names stand beside it.
-
-    With `even_steps` one x is as far from the next as any other. Colours begin anew after so many
-    curves as `colours_repeat` says.
-    """
+    """One line with dots per curve; the names stand beside it."""
     xs = sorted({x for curve in curves.values() for x in curve})
     ys = [y for curve in curves.values() for y in curve.values()]
     marks = _marks(min(ys), max(ys))
-    across = _across(xs, even_steps=even_steps)
+    across = (WIDTH - LEFT - RIGHT) / max(log2(xs[-1] / xs[0]), 1)
     low, high = log10(marks[0]), log10(marks[-1])
     upwards = (HEIGHT - TOP - BOTTOM) / (high - low)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return LEFT + across(x), HEIGHT - BOTTOM - upwards * (log10(y) - low)
+        return LEFT + across * log2(x / xs[0]), HEIGHT - BOTTOM - upwards * (log10(y) - low)
 
     parts = [_text(8, 16, title, weight="bold"), _text(LEFT, HEIGHT - 10, right)]
     parts.append(_text(8, TOP - 14, up))
@@ -57,11 +49,10 @@ def write_plot(
     for x in xs:
         parts.append(_text(place(x, ys[0])[0], HEIGHT - BOTTOM + 18, f"{x:g}", anchor="middle"))
     for k, (name, curve) in enumerate(curves.items()):
-        colour = COLOURS[k % colours_repeat % len(COLOURS)]
-        dashes = ' stroke-dasharray="5 4"' if name in dashed else ""
+        colour = COLOURS[k % len(COLOURS)]
         dots = [place(x, curve[x]) for x in sorted(curve)]
         line = "L".join(f"{x:.1f} {y:.1f}" for x, y in dots)
-        parts.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
+        parts.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in dots]
         parts.append(_text(WIDTH - RIGHT + 14, TOP + 12 + 20 * k, name, fill=colour))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,13 +84,6 @@ def _marks(least: float, most: float) -> list[float]:
     first = max(i for i, mark in enumerate(steps) if mark <= least)
     last = min(i for i, mark in enumerate(steps) if mark >= most)
     return steps[first : max(last, first + 1) + 1]
-
-
-def _across(xs: Sequence[float], *, even_steps: bool) -> Callable[[float], float]:
-    room = WIDTH - LEFT - RIGHT
-    if even_steps:
-        return lambda x: room * xs.index(x) / max(len(xs) - 1, 1)
-    return lambda x: room * log2(x / xs[0]) / max(log2(xs[-1] / xs[0]), 1)
 
 
 def _text(

@@ -20,11 +20,14 @@ from random import Random
 from statistics import quantiles
 from typing import Any
 
-from bench.sequencers import CELL, SIZE, Groups, celled_groups
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.experiments.cells import celled_groups
 from ordercast.membership.components import strong_components
 from ordercast.runtime.processes import WorkerProcess
 from ordercast.service.administrator import Administrator
 
+CELL = 8  # nodes
+SIZE = 5  # members of a group
 PROCESSES = 8
 CELLS = 24  # with a sequencer in each process: 200 nodes
 GROUPS = 1000
@@ -37,6 +40,8 @@ JOINS = 100  # timed one by one
 MESSAGES = 4  # to each group ...
 PER_SECOND = 200.0  # ... by all nodes together
 IN_PROCESS = "bench.sequencing_nodes"
+
+Groups = dict[GroupId, frozenset[ProcessId]]
 
 
 class Crowd:
@@ -105,7 +110,14 @@ async def run(
     *, percent: int, groups: int = GROUPS, cells: int = CELLS, processes: int = PROCESSES
 ) -> dict[str, Any]:
     """One cluster with that share of members from outside their cell."""
-    overlap = celled_groups(cells, groups, percent / 100, Random(percent))
+    overlap = celled_groups(
+        members=cells * CELL,
+        cell=CELL,
+        groups=groups,
+        size=SIZE,
+        outside=percent / 100,
+        rng=Random(percent),
+    )
     crowd = Crowd(processes, cells * CELL)
     parts = strong_components(overlap)
     figures: dict[str, Any] = {
