@@ -13,9 +13,9 @@ ABOUT = """\
 One group, total order, one further process as its sequencer, lines of 1 Gbit/s into and out of
 every process. *Through the sequencer* (the default): the body goes to the sequencer, and from
 there with its number to the members. *Apart* (`bodies_apart=True`): the sender brings it to all,
-and the sequencer sends only numbers. Once everybody sends as fast as a window of 8 allows, once a
-message every 5 ms. Packets to several are counted, and sent, one by one: there is no multicast in
-the network."""
+and the sequencer sends only numbers. Once everybody has all its messages to send at the start, and
+how fast they come through is the limit; once there is a message every 5 ms. Packets to several are
+counted, and sent, one by one: there is no multicast in the network."""
 
 WAYS = {False: "through the sequencer", True: "apart"}
 SHORT = {False: "through", True: "apart"}
@@ -44,7 +44,7 @@ def apart(row: Row) -> bool:
 
 
 def fast(rows: list[Row]) -> list[Row]:
-    """The runs in which all send as fast as they may."""
+    """The runs in which all is sent at the start."""
     return [row | {"apart": apart(row)} for row in only(rows, workload="saturating")]
 
 
@@ -101,7 +101,7 @@ def _bandwidth(rows: list[Row]) -> Claim:
         "the alternative, in which clients multicast the body and the sequencer only numbers it, "
         "reduces bandwidth utilisation.",
         where="000, section 4 (after Kaashoek and Tanenbaum)",
-        measured="Per message, as fast as senders may:\n\n" + markdown_table(head, table),
+        measured="Per message, all sent at the start:\n\n" + markdown_table(head, table),
         holds="yes" if fewer else "no",
         why="Twice and once are counted with a network that multicasts. Where each member gets a "
         "packet of its own, one body of many is saved. What is gained then is another thing: the "
@@ -122,8 +122,8 @@ def _two_packets(rows: list[Row]) -> Claim:
         measured="Per message, one every 5 ms:\n\n" + markdown_table(head, table),
         holds="yes" if all(slower) else "in part" if any(slower) or _dearer(table) else "no",
         why="More packets come to a member, and take processor time. But body and number travel at "
-        "the same time, and the body no longer goes two ways one after the other: with large "
-        "bodies the delay is shorter, not longer.",
+        "the same time, and the body no longer goes two ways one after the other: the larger it "
+        "is, the more that counts.",
     )
 
 
