@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from experiments.claims import Claim, markdown_table
-from experiments.drawing import Figure, Line, Lines
-from experiments.rows import Row, Value, against, distinct, middle, only
+from experiments.drawing import Bars, Figure
+from experiments.rows import Row, distinct, middle, only
 
 TITLE = "Blocking and non-blocking senders"
 ABOUT = """\
@@ -24,20 +24,24 @@ DEFAULT, BARE, BLOCKING = WAYS
 def figure(rows: list[Row]) -> Figure:
     own = only(rows, protocol="sequencing_hybrid")
     counts = distinct(own, "sequencers")
-    panels = [_throughput("each in one group", only(fast(own), overlap=1, sequencers=counts[0]))]
-    for count in counts:
-        here, said = only(own, sequencers=count, overlap=2), _sequencers(count)
-        panels.append(_throughput(f"each in two groups, {said}", fast(here)))
-        panels.append(
-            Lines(f"Delay, each in two groups, {said}", "messages in a burst",
-                  "ms from send to delivery, mean", _by_way(bursts(here), "burst", "delay_mean_ms"))
-        )  # fmt: skip
+    first = only(own, sequencers=counts[0])
+    panels = [_throughput("each in one group", only(first, overlap=1))]
+    panels += [
+        _throughput(f"each in two groups, {_sequencers(k)}", only(own, overlap=2, sequencers=k))
+        for k in counts
+    ]
+    panels.append(
+        Bars(f"Delay, each in two groups, {_sequencers(counts[0])}",
+             "ms from send to delivery, mean; by how many messages are in a burst",
+             *_by_way(bursts(first), "burst", "delay_mean_ms", "{:g} at once"))
+    )  # fmt: skip
     return Figure(TITLE, panels)
 
 
-def _throughput(said: str, own: list[Row]) -> Lines:
-    lines = _by_way(own, "link", "throughput_per_s")
-    return Lines(f"Throughput, {said}", "delay of a packet, ms", "messages per second", lines)
+def _throughput(said: str, own: list[Row]) -> Bars:
+    unit = "messages per second; by the delay of a packet"
+    bars = _by_way(fast(own), "link", "throughput_per_s", "{:g} ms")
+    return Bars(f"Throughput, {said}", unit, *bars)
 
 
 def _sequencers(count: int) -> str:
@@ -59,8 +63,16 @@ def bursts(rows: list[Row]) -> list[Row]:
     return only(rows, workload="paced")
 
 
-def _by_way(own: list[Row], x: str, value: Value) -> list[Line]:
-    return [Line(said, against(only(own, options=way), x, value)) for way, said in WAYS.items()]
+def _by_way(
+    own: list[Row], x: str, column: str, named: str
+) -> tuple[list[str], dict[str, list[float | None]]]:
+    """A name for each x, and for each way a value there."""
+    xs = distinct(own, x)
+    series: dict[str, list[float | None]] = {
+        said: [middle(own, column, options=way, **{x: at}) for at in xs]
+        for way, said in WAYS.items()
+    }
+    return [named.format(at) for at in xs], series
 
 
 def _concurrency(rows: list[Row]) -> Claim:

@@ -13,9 +13,9 @@ drawn from anywhere else. That share is the overlap: with none, cells have nothi
 other; if all are drawn from elsewhere, groups overlap at random. Some further processes do nothing
 but number messages. Groups that an order keeps together have one sequencer (`sequencing`: those
 that share two members, and whatever hangs together by such pairs); apart from that the groups are
-spread as evenly as can be. Every member sends equally many messages to each of its groups, as fast
-as its window allows: how fast the run goes is the limit. The control is `sequencing_hybrid`, by
-which any sequencer may number any group."""
+spread as evenly as can be. Every member has equally many messages for each of its groups, all at
+the start: how fast they come through is the limit. The control is `sequencing_hybrid`, by which
+any sequencer may number any group."""
 
 TOTAL, HYBRID = "sequencing", "sequencing_hybrid"
 ACROSS = "members from outside the cell, per cent"
