@@ -115,7 +115,8 @@ def _bottleneck(rows: list[Row]) -> Claim:
         measured=f"One sequencer:\n\n{markdown_table(head, table)}",
         holds="yes" if least > 90 else "no",
         why="Its limit falls with the overlap also with one sequencer, where nothing has to be "
-        "moved: contexts become longer, and with them the work for each message.",
+        "moved: contexts become longer, and with them the work for each message. In the total order "
+        "those that it sends; in the hybrid order those that senders give it with their requests.",
     )
 
 
@@ -144,9 +145,9 @@ def _several(rows: list[Row]) -> Claim:
         "sequencers; the aim is to remove the bottleneck that a single sequencer is. (Never "
         "measured: the advantage depends on the application.)",
         where="000, sections 2, 4.2 and 7",
-        measured="Total order, messages per second, as "
-        f"{counts[-1]} sequencers could give {counts[-1]} times as much at best (more where "
-        f"acknowledgements are put together):\n\n{markdown_table(head, table)}",
+        measured=f"Total order, messages per second. {counts[-1]} sequencers could give "
+        f"{counts[-1]} times as much as one, or a bit more, since members then put more "
+        f"acknowledgements together:\n\n{markdown_table(head, table)}",
         holds=holds,
         why="It depends on which groups overlap, not on how many sequencers there are. Two groups "
         "that share two members have one sequencer, and so do all that hang together by such "
