@@ -115,8 +115,9 @@ def _bottleneck(rows: list[Row]) -> Claim:
         measured=f"One sequencer:\n\n{markdown_table(head, table)}",
         holds="yes" if least > 90 else "no",
         why="Its limit falls with the overlap also with one sequencer, where nothing has to be "
-        "moved: contexts become longer, and with them the work for each message. In the total order "
-        "those that it sends; in the hybrid order those that senders give it with their requests.",
+        "moved: contexts become longer, and with them the work for each message. In the total "
+        "order those that it sends; in the hybrid order those that senders give it with their "
+        "requests.",
     )
 
 
