@@ -6,10 +6,15 @@ from types import ModuleType
 
 from experiments import (
     bodies,
+    causal_blocks,
     contexts,
+    header_saving,
     migration,
+    needless_waiting,
     packets,
+    prefix,
     price_list,
+    resending,
     senders,
     several_sequencers,
 )
@@ -22,4 +27,9 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "migration": migration,
     "packets": packets,
     "price_list": price_list,
+    "causal_blocks": causal_blocks,
+    "header_saving": header_saving,
+    "needless_waiting": needless_waiting,
+    "resending": resending,
+    "prefix": prefix,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ordercast.machinery.resend_window import MAX_BACKOFF, ResendWindow
+from ordercast.machinery.resend_window import MAX_BACKOFF, ConstantRequests, ResendWindow
 
 
 def test_no_more_numbers_are_asked_for_than_the_window_holds() -> None:
@@ -50,3 +50,10 @@ def test_nothing_is_remembered_of_what_is_not_missing() -> None:
     window.period_over([1, 2])
     window.period_over([])
     assert window.fingerprint() == ResendWindow(4).fingerprint()
+
+
+def test_constant_limits_ask_for_the_same_first_numbers_in_every_period() -> None:
+    window = ConstantRequests(2)
+    assert [window.period_over([4, 5, 6]) for _ in range(3)] == [[4, 5]] * 3
+    assert window.came(4, [5, 6]) == []
+    assert window.period_over([5, 6]) == [5, 6]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from faulty_machines.totals import ClearsTheQueue, SaysNoStatus
 from machines import Bench, G, bench
 from ordercast.core.events import Cut, Flush, View
 from ordercast.core.protocol import Options
 from ordercast.machinery.numbering import Numbered, Numbering
-from ordercast.machinery.resend_window import ResendWindow
 from ordercast.machinery.total_headers import Bcast, Resend
 from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.trace.oracle import verdicts
@@ -132,27 +129,13 @@ def test_without_it_a_lost_suffix_stays_lost() -> None:
 # -- "a windowed resend request structure with intelligent backoff" --------------------------------
 
 
-class AsksForAll(ResendWindow):
-    """Constant limits: in every period everything that is missing is asked for."""
-
-    def _due(self, missing: Iterator[int]) -> list[int]:  # type: ignore[override]
-        return list(missing)
-
-
-class ConstantLimits(JavaGroupsTotal):
-    """Resends as in the source."""
-
-    def on_view(self, view: View) -> None:
-        super().on_view(view)
-        self.window = AsksForAll(0)
-
-
 LONG_GAP, PERIODS = 200, 100
 
 
-def outage(protocol: Protocol) -> tuple[int, Bench]:
+def outage(*, constant_resends: bool = False) -> tuple[int, Bench]:
     """2 misses many numbers, and for a long time nothing that it says comes to the sequencer."""
-    b = bench(protocol, 1, 2, options=Options(resend_window=16))
+    options = Options(resend_window=16, constant_resends=constant_resends)
+    b = bench(JavaGroupsTotal, 1, 2, options=options)
     b.carry()
     b.say(1, *(f"m{i}" for i in range(LONG_GAP + 1)))
     b.flight = b.flight[-1:]
@@ -166,22 +149,30 @@ def outage(protocol: Protocol) -> tuple[int, Bench]:
 
 
 def test_a_window_with_back_off_asks_seldom_while_nobody_answers() -> None:
-    asked, b = outage(JavaGroupsTotal)
+    asked, b = outage()
     assert asked == 16 * 10  # of sixteen numbers each at 0, 1, 3, 7, 15, 31, 47, 63, 79, 95
     b.settle()
     assert len(b.texts(2)) == LONG_GAP + 1
 
 
 def test_with_constant_limits_an_outage_is_filled_with_requests() -> None:
-    asked, _ = outage(ConstantLimits)
-    assert asked == LONG_GAP * PERIODS
+    asked, b = outage(constant_resends=True)
+    assert asked == 16 * PERIODS
+    b.settle()
+    assert len(b.texts(2)) == LONG_GAP + 1
 
 
 def test_when_the_outage_ends_the_gap_is_closed_within_a_few_periods() -> None:
-    _, b = outage(JavaGroupsTotal)
+    _, b = outage()
+    assert periods_to_close(b) <= 16  # the first answer ends the back-off, each moves the window
+    _, b = outage(constant_resends=True)
+    assert periods_to_close(b) == -(-LONG_GAP // 16)
+
+
+def periods_to_close(b: Bench) -> int:
     periods = 0
     while len(b.texts(2)) < LONG_GAP + 1:
         b.ring(2, "resend")
         b.carry()
         periods += 1
-    assert periods <= 16  # the first answer ends the back-off; each answer moves the window on
+    return periods

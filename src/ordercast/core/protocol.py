@@ -62,6 +62,7 @@ class Options(msgspec.Struct, frozen=True):
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
+    constant_resends: bool = False  # to compare: what is missing is asked for in every period
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     delivery_level: DeliveryLevel = "causal"  # of two_layered; the same at all members

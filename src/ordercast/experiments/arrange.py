@@ -15,11 +15,12 @@ from ordercast.experiments.cells import celled_groups
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.delays import delay_of
 from ordercast.experiments.moving import check_moves
+from ordercast.experiments.unflushed import without_flush
 from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
 from ordercast.simulation.costs import CostModel
-from ordercast.simulation.faults import Crash
+from ordercast.simulation.faults import Crash, Fault, Heal, Partition
 from ordercast.simulation.workload import Planned, Workload
 
 Groups = Mapping[GroupId, frozenset[ProcessId]]
@@ -57,7 +58,7 @@ def arranged(
     if run.moves:
         check_moves(run)
     return SimulationConfig(
-        protocol=run.protocol,
+        protocol=run.protocol if run.flush else without_flush(run.protocol),
         members=run.members + run.sequencers,
         groups=_groups(run),
         messages=run.messages,
@@ -66,7 +67,7 @@ def arranged(
         duplicate=run.duplicate,
         delay=delay_of(run.delay),
         fifo=run.fifo,
-        faults=_crashes(run),
+        faults=(*_crashes(run), *_outage(run)),
         seed=run.seed,
         options=Options(**dict(run.options)),
         window=run.window or None,
@@ -95,10 +96,21 @@ def _workload(run: Coordinates) -> Workload:
     )
 
 
+def _half_way_ms(run: Coordinates) -> float:
+    """When half of the messages are sent, if they are paced."""
+    return 1 + run.messages / run.burst * run.every_us / 2000
+
+
 def _crashes(run: Coordinates) -> tuple[Crash, ...]:
-    at_ms = 1 + run.messages / run.burst * run.every_us / 2000  # half of the messages are sent
     last = range(run.members - run.crashes, run.members)
-    return tuple(Crash(p, at_ms) for p in last)
+    return tuple(Crash(p, _half_way_ms(run)) for p in last)
+
+
+def _outage(run: Coordinates) -> tuple[Fault, ...]:
+    if not run.outage_ms:
+        return ()
+    start = _half_way_ms(run)
+    return (Partition(((run.members - 1,),), start), Heal(start + run.outage_ms))
 
 
 # -- groups and their leaders ---------------------------------------------------------------------

@@ -46,6 +46,8 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     megabits: float = 0.0  # a second, into and out of a process; 0: bytes take what they cost
     crashes: int = 0  # the last so many members crash half-way
     moves: int = 0  # so often all groups go to the next sequencer: a cluster, with its links
+    flush: bool = True  # false: to compare, views change without one; of javagroups only
+    outage_ms: float = 0.0  # half-way the last member is cut off for so long
     options: tuple[tuple[str, Any], ...] = ()  # (name, value): limits and delays of the protocol
     seed: int = 0  # the same seed, the same run
 
@@ -110,11 +112,15 @@ RULES: dict[str, tuple[Check, str]] = {
     "megabits": (lambda v: _is_number(v) and v >= 0, "megabits per second, or 0 for any number"),
     "crashes": _whole(0),
     "moves": _whole(0, 1000),
+    "flush": (lambda v: isinstance(v, bool), "true or false"),
+    "outage_ms": (lambda v: _is_number(v) and v >= 0, "milliseconds, 0 or more"),
     "seed": _whole(0),
     "seeds": _whole(1),
     "overlap": _positive(),
 }
-FLOATS = ("every_us", "reply", "loss", "duplicate", "overlap", "outside", "megabits")
+FLOATS = (
+    "every_us", "reply", "loss", "duplicate", "overlap", "outside", "megabits", "outage_ms",
+)  # fmt: skip
 
 
 def checked(key: str, value: Any) -> Any:

@@ -24,7 +24,7 @@ SHARED = (
     "pipeline/kernels", "pipeline/expectations.py",
     *(f"experiments/{name}.py" for name in (
         "arrange", "cells", "contexts", "coordinates", "delays", "judging", "moving", "needless",
-        "readings", "trial",
+        "readings", "survivors", "trial", "unflushed",
     )),
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
+from ordercast.experiments.unflushed import BEYOND_A_PREFIX
 from ordercast.pipeline.expectations import ALWAYS
 from ordercast.pipeline.kernels.judge import Judged, judge_table
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
@@ -29,12 +30,15 @@ class Verdict(msgspec.Struct, frozen=True):
     witness: str | None = None
 
 
-def verdict_on(outcome: Outcome, protocol: str) -> Verdict:
+def verdict_on(outcome: Outcome, protocol: str, *, flush: bool = True) -> Verdict:
     """Of what every run must keep, and of what this protocol promises.
 
-    A run that did not come to rest is undecided at best, and nobody may blame a peer.
+    A run that did not come to rest is undecided at best, and nobody may blame a peer. Without a
+    flush less can be expected.
     """
     expected = {*ALWAYS, *PROTOCOLS[protocol].declaration.promises}
+    if not flush:
+        expected -= BEYOND_A_PREFIX
     judged = judge_table(_meaningful(outcome), witnesses=WITNESSES)
     found = [one for one in judged if one.property in expected]
     violated = [one for one in found if one.verdict == "violated"]

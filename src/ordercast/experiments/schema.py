@@ -51,6 +51,8 @@ COORDINATES = (
     Column("megabits", _REAL, "per second, into and out of a process; 0: no limit"),
     Column("crashes", _LONG, "members that crash half-way"),
     Column("moves", _LONG, "how often all groups went to the next sequencer"),
+    Column("flush", _YES, "whether views change with one"),
+    Column("outage_ms", _REAL, "for so long the last member is cut off half-way"),
     Column("options", _TEXT, "options of the protocol that are not the defaults: JSON"),
     Column("seed", _LONG, "of all that is random"),
 )
@@ -115,10 +117,16 @@ MOVE_FIGURES = (
     Column("forwarded_delay_ms", _REAL, "from the send to a delivery of these: median"),
     Column("other_delay_ms", _REAL, "... of all others"),
 )
+CRASH_FIGURES = (
+    Column("uneven", _LONG, "messages that only some of the members that live on delivered"),
+    Column("lacking", _LONG, "deliveries that are missing for it"),
+    Column("vanished", _LONG, "messages of those that live on that none of them delivered"),
+    Column("no_prefix", _LONG, "members that did not get the first messages of a view in order"),
+)
 _RUN = Column("run", _TEXT, "which run: a digest of its coordinates, its costs and the code")
 COLUMNS = (
     _RUN, *COORDINATES, *VERDICTS, *FIGURES, *PROTOCOL_FIGURES, *COST_FIGURES, *NEEDLESS_FIGURES,
-    *SEQUENCING_FIGURES, *MOVE_FIGURES,
+    *SEQUENCING_FIGURES, *MOVE_FIGURES, *CRASH_FIGURES,
 )  # fmt: skip
 WORK = (
     _RUN,
@@ -134,6 +142,7 @@ NULL_WHERE = {
     "needless = false": NEEDLESS_FIGURES,
     "protocols without sequencers": SEQUENCING_FIGURES,
     "moves = 0": MOVE_FIGURES,
+    "crashes = 0": CRASH_FIGURES,
 }
 
 

@@ -17,6 +17,7 @@ from ordercast.experiments.judging import Verdict, verdict_on
 from ordercast.experiments.moving import HandOvers, clustered, figures_of_moves
 from ordercast.experiments.needless import waiting_of
 from ordercast.experiments.readings import readings_of
+from ordercast.experiments.survivors import differences_of
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.clustered import simulate_cluster
 from ordercast.simulation.config import SimulationConfig
@@ -71,7 +72,7 @@ def _run(trial: Trial, traces: Path) -> Row:
             outcome, special = _simulated(trial.at, config)
         outcome.run = trial.run
         with watch.on("judge_s"):
-            verdict = verdict_on(outcome, trial.at.protocol)
+            verdict = verdict_on(outcome, trial.at.protocol, flush=trial.at.flush)
         with watch.on("measure_s"):
             row |= figures_of(outcome, config, trial) | special()
     except Exception as error:
@@ -142,6 +143,8 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
             "busiest": max(speed.busy),
             "longest_line": speed.longest_line,
         }
+    if trial.at.crashes:
+        row |= msgspec.structs.asdict(differences_of(outcome.log))
     if trial.needless and trial.trace == "protocol" and not trial.at.moves:
         declared = PROTOCOLS[trial.at.protocol].declaration
         waiting = waiting_of(outcome.log, declared, config.groups_of())

@@ -48,7 +48,8 @@ Departures from the source
       below comes first: all deliver the contiguous part of what they hold together, discard the
       rest, and each requests its own messages again, under the same n.    (test_javagroups_D7_...)
   D8  The source's limits for resending are constant. Missing numbers are asked for in a window,
-      each with a back-off of its own.                                     (test_javagroups_D8_...)
+      each with a back-off of its own. The source's way is an option, to compare
+      (`constant_resends`).                                                (test_javagroups_D8_...)
   D9  MERGE is not handled in the source. A view over two groups begins like any other: new
       sequencer, new first number; each side has ended its own past by a
       flush.                                                               (test_javagroups_D9_...)
@@ -69,7 +70,7 @@ from ordercast.errors import PeerError
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbered_member import NumberedMember
 from ordercast.machinery.numbering import Numbered, Numbering
-from ordercast.machinery.resend_window import ResendWindow
+from ordercast.machinery.resend_window import ConstantRequests, ResendWindow
 from ordercast.machinery.sequencer_headers import Accepted, Status
 from ordercast.machinery.total_headers import (
     Bcast,
@@ -107,7 +108,7 @@ class JavaGroupsTotal(NumberedMember):
         super().__init__(me, options)
         self.n_first = 1  # the first of our frames that is to be numbered in this view
         self.oldest_request = 0  # when last looked at; still the same means it is repeated
-        self.window = ResendWindow(self.options.resend_window)
+        self.window = self.new_window()
         self.guests = GuestBook((), {})  # at the sequencer only
         self.told = 0  # at the sequencer: the last stable number that all were told
 
@@ -117,7 +118,7 @@ class JavaGroupsTotal(NumberedMember):
     def on_view(self, view: View) -> None:
         g = view.group
         self.end_view(view)  # D7
-        self.window = ResendWindow(self.options.resend_window)
+        self.window = self.new_window()
         self.n_first = next(iter(self.requests), self.S + 1)  # what is before was delivered
         self.oldest_request = 0
         self.leader = view.members[0] if view.members else self.me
@@ -271,6 +272,11 @@ class JavaGroupsTotal(NumberedMember):
         self.ask_for(g, self.window.period_over(self.missing()))
         if self.top > self.R:
             self.start_timer(g, "resend", self.options.gap_ms)
+
+    def new_window(self) -> ResendWindow:
+        """Nothing is asked for yet."""
+        kind = ConstantRequests if self.options.constant_resends else ResendWindow
+        return kind(self.options.resend_window)
 
     def ask_for(self, g: GroupId, numbers: list[int]) -> None:
         """send(sequencer, RESEND(N))"""

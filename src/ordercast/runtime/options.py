@@ -37,11 +37,13 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay", "site", "gateway",
+    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay", "constant_resends",
+    "site", "gateway",
 )  # fmt: skip
 
 SWITCHES = (
-    "balance", "blocking", "bodies_apart", "bodies_stay", "gateway", "rejoin", "sequencer",
+    "balance", "blocking", "bodies_apart", "bodies_stay", "constant_resends", "gateway", "rejoin",
+    "sequencer",
 )  # fmt: skip
 
 MAY_BE_ZERO = ("wide_batch_ms",)
@@ -79,6 +81,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
     blocking: bool = False  # to compare: a frame leaves when the one before it has its number
+    constant_resends: bool = False  # to compare: what is missing is asked for in every period
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
@@ -164,6 +167,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
             blocking=self.blocking,
+            constant_resends=self.constant_resends,
             bodies_apart=self.bodies_apart,
             bodies_stay=self.bodies_stay,
             driver_consumes=True,

@@ -1,0 +1,113 @@
+"""The prefix guarantee: what survivors of a view have without a flush, and with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments.claims import Claim, markdown_table
+from experiments.drawing import Figure, Line, Lines
+from experiments.rows import Row, distinct, only, values
+
+TITLE = "The prefix guarantee without a flush"
+ABOUT = """\
+`javagroups` with six members, all of which send. Half-way one crashes, and the view changes while
+messages are under way. Without a flush, as in the source, each survivor clears its queue and begins
+the next view with what it has; what was under way is not asked for again. With a flush all get what
+any of them holds, and the others' requests are repeated. Without a flush a run counts as kept if
+nothing was delivered twice, invented or delivered to outsiders, and all deliveries are in one
+order: that is all that the source guarantees then. What survivors lack is counted."""
+
+WAYS = (("without a flush", False), ("with a flush", True))
+
+
+def figure(rows: list[Row]) -> Figure:
+    return Figure(
+        TITLE,
+        [
+            _panel("Runs in which survivors differ", "% of the runs", rows, "uneven", _share),
+            _panel("Messages that only some have", "messages, mean of runs", rows, "uneven", _mean),
+            _panel(
+                "Deliveries that are lacking", "deliveries, mean of runs", rows, "lacking", _mean
+            ),
+            _panel(
+                "Messages that vanished",
+                "messages of survivors, mean of runs",
+                rows,
+                "vanished",
+                _mean,
+            ),
+        ],
+    )
+
+
+def claims(rows: list[Row]) -> list[Claim]:
+    return [_prefix(rows), _flush(rows)]
+
+
+Together = Callable[[list[Row], str], float]
+"""One number of several runs."""
+
+
+def _panel(title: str, up: str, rows: list[Row], column: str, of: Together) -> Lines:
+    lines = [Line(name, _by_loss(only(rows, flush=way), column, of)) for name, way in WAYS]
+    return Lines(title, "packets lost, per cent", up, lines, even_steps=True)
+
+
+def _by_loss(rows: list[Row], column: str, of: Together) -> list[tuple[float, float, float, float]]:
+    found = [(100 * loss, of(only(rows, loss=loss), column)) for loss in distinct(rows, "loss")]
+    return [(x, y, y, y) for x, y in found]
+
+
+def _share(rows: list[Row], column: str) -> float:
+    """Per cent of the runs with any."""
+    found = values(rows, column)
+    return 100 * sum(value > 0 for value in found) / len(found)
+
+
+def _mean(rows: list[Row], column: str) -> float:
+    found = values(rows, column)
+    return sum(found) / len(found)
+
+
+def _table(rows: list[Row]) -> str:
+    head = [
+        "% lost", "runs", "% of runs that differ", "messages only some have", "deliveries lacking",
+        "vanished", "survivors without a prefix",
+    ]  # fmt: skip
+    lines: list[list[object]] = []
+    for loss in distinct(rows, "loss"):
+        own = only(rows, loss=loss)
+        means = [_mean(own, column) for column in ("uneven", "lacking", "vanished", "no_prefix")]
+        lines.append([100 * loss, len(own), _share(own, "uneven"), *means])
+    return markdown_table(head, lines)
+
+
+def _prefix(rows: list[Row]) -> Claim:
+    own = only(rows, flush=False)
+    differ = _share(own, "uneven") > 0
+    ordered = not sum(values(own, "no_prefix"))
+    return Claim(
+        claim="Without a flush protocol the TOTAL layer guarantees total order only for a prefix "
+        "of the messages in one view: at its end some servers may not receive what others do.",
+        where='003, "Future Improvements"',
+        measured="Without a flush, means over the runs; the last column counts survivors whose "
+        "deliveries in a view are not the first of those that another has:\n\n" + _table(own),
+        holds="yes" if differ and ordered else "in part" if ordered else "no",
+        why="The prefix is all that is left: messages also vanish altogether, since a request "
+        "under way is not repeated, and a later message of its sender is delivered nevertheless."
+        if ordered
+        else "Survivors delivered the messages of a view in different orders.",
+    )
+
+
+def _flush(rows: list[Row]) -> Claim:
+    own = only(rows, flush=True)
+    same = not sum(values(own, "uneven") + values(own, "vanished") + values(own, "no_prefix"))
+    return Claim(
+        claim="A flush protocol would delay the view change until all members of the group are "
+        "synchronized.",
+        where='003, "Future Improvements"',
+        measured="With a flush:\n\n" + _table(own),
+        holds="yes" if same else "no",
+        why="" if same else "Survivors differ in spite of it.",
+    )
