@@ -55,13 +55,13 @@ def verdicts(rows: list[Row]) -> str:
 
 
 def calibrated(about: dict[str, Any]) -> str:
-    """Whose processor the costs are of."""
-    machines = {
-        (one["machine"].get("system", "?"), one["machine"].get("when", "?")[:10])
-        for one in about["calibrations"].values()
-    }
-    if not machines:
+    """Whose processor the costs are of. Those that nobody measured have no date."""
+    found = [one["machine"] for one in about["calibrations"].values()]
+    if not found:
         return "Work takes no time."
+    if not any("when" in machine for machine in found):
+        return f"Costs of work: {found[0].get('system', 'made up')}."
+    machines = {(one.get("system", "?"), one.get("when", "?")[:10]) for one in found}
     told = "; ".join(f"{system}, {day}" for system, day in sorted(machines))
     each = "one for each protocol" if len(about["calibrations"]) > 1 else "one for all protocols"
     return f"Costs of work: calibrated on {told}, {each}."

@@ -10,6 +10,7 @@ import pytest
 
 from bench.waiting import waits
 from faulty_machines.unsequenced import AcceptsAnyLaterNumber
+from ordercast.errors import ConfigError
 from ordercast.experiments.arrange import arranged
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.judging import verdict_on
@@ -154,3 +155,38 @@ def test_members_crash_half_way(tmp_path: Path) -> None:
     row = row_of(at(protocol="cbcast", crashes=1), tmp_path)
     assert row["verdict"] == "kept", row["witness"]
     assert row["deliveries"] < row["sent"] * 4
+
+
+def test_subgroups_are_of_equally_many_members(tmp_path: Path) -> None:
+    here = at(protocol="two_layered", members=12, group_size=12, subgroups=3, messages=5, reply=0.0)
+    row = row_of(here, tmp_path)
+    kinds = dict(row["packet_kinds"])
+    assert (row["verdict"], row["subgroups"]) == ("kept", 3)
+    assert kinds["Global"] == 5 * 2 and kinds["Local"] == 5 * 9
+    assert {arranged(here).sites.count(site) for site in arranged(here).sites} == {4}
+    with pytest.raises(ConfigError, match="'cbcast' has none"):
+        arranged(at(subgroups=2))
+    with pytest.raises(ConfigError, match="a site needs a process"):
+        arranged(at(protocol="two_layered", subgroups=5))
+
+
+def test_dear_entries_make_work_dear_and_change_nothing_else(tmp_path: Path) -> None:
+    once, twice = row_of(TALK, tmp_path), row_of(at(entry_cost=2.0), tmp_path)
+    config = arranged(at(entry_cost=2.0), COSTS)
+    assert config.costs == msgspec.structs.replace(COSTS, receive_entry_us=0.4)
+    assert twice["cpu_ms"] > once["cpu_ms"]
+    assert arranged(at(entry_cost=2.0)).costs is None
+
+
+def test_on_a_broadcast_network_packets_are_counted_once(tmp_path: Path) -> None:
+    quiet = at(protocol="basic", reply=0.0)
+    each = row_of(quiet, tmp_path)
+    once = row_of(msgspec.structs.replace(quiet, broadcast=True), tmp_path)
+    assert each["payload_bytes"] == 3 * once["payload_bytes"]
+    assert once["packets_received"] == each["packets_received"] > once["packets"]
+
+
+def test_who_worked_most_worked_less_than_all(tmp_path: Path) -> None:
+    row = row_of(at(protocol="sequencer_pb"), tmp_path)
+    mean = row["cpu_us_per_message"] / 4
+    assert mean < row["busiest_us_per_message"] < row["cpu_us_per_message"]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from experiments import results
 from experiments.catalogue import EXPERIMENTS
-from experiments.claims import Claim, caption, markdown_table
+from experiments.claims import Claim, calibrated, caption, markdown_table
 from experiments.drawing import Axis, Bars, Figure, Line, Lines, svg
 from experiments.results import FOLDER, RESULTS, draw_experiment
 from experiments.rows import against, middle, only
@@ -38,7 +38,7 @@ def test_the_quick_form_of_every_experiment_has_a_figure_and_says_something(
     texts = ["".join(one.itertext()) for one in ET.parse(drawn).iter() if one.tag.endswith("text")]
     said = " ".join(texts)
     assert EXPERIMENTS[name].TITLE in texts
-    assert "seed" in said and "PySpark" in said and "calibrated on" in said
+    assert "seed" in said and "PySpark" in said and "Costs of work:" in said
     shutil.copy(table, tmp_path / f"{name}.parquet")
     page = results.page(tmp_path)
     assert page.count("**Does it hold?**") == len(EXPERIMENTS[name].claims(read_runs(table)[0]))
@@ -142,6 +142,13 @@ def test_a_caption_says_when_a_run_was_not_kept() -> None:
     first, second = caption(about, rows)
     assert "1 of them not kept" in first and "seed 0" in first
     assert "Work takes no time" in second
+
+
+def test_a_caption_does_not_call_made_up_costs_calibrated() -> None:
+    measured = {"machine": {"system": "Linux", "when": "2026-01-02T03:04"}}
+    made_up = {"machine": {"system": "as the source counts"}}
+    assert "calibrated on Linux, 2026-01-02" in calibrated({"calibrations": {"": measured}})
+    assert calibrated({"calibrations": {"": made_up}}) == "Costs of work: as the source counts."
 
 
 def test_a_claim_that_does_not_hold_says_why() -> None:

@@ -77,3 +77,9 @@ def test_headers_of_several_sizes_are_measured() -> None:
     measurements = measure(usual_runs("vector", messages=30), lambda: 0)
     entries = {kind[1] for kind in measurements.taken_ns}
     assert len(entries) >= 5 and max(entries) >= 64
+
+
+def test_where_there_are_subgroups_few_and_many_of_them_are_measured() -> None:
+    sites = [len({*run.sites}) for run in usual_runs("two_layered")]
+    assert len({*sites}) >= 4 and max(sites) >= 24
+    assert not any(run.sites for run in usual_runs("vector"))

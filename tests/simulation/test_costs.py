@@ -53,10 +53,13 @@ def overlapping(**settings: Any) -> SimulationConfig:
     return SimulationConfig(**{**base, **settings})
 
 
-def silent(stage: Stage, costs: CostModel, members: int = 2) -> Any:
+def silent(stage: Stage, costs: CostModel, members: int = 2, *, broadcast: bool = False) -> Any:
     """Nobody says anything by himself; packets take 100 us."""
     workload = Workload(size=100, reply=0.0)
-    return stage(members=members, messages=0, workload=workload, delay=Constant(100), costs=costs)
+    return stage(
+        members=members, messages=0, workload=workload, delay=Constant(100), costs=costs,
+        broadcast=broadcast,
+    )  # fmt: skip
 
 
 def delivered_at(outcome: Any, p: int) -> list[float]:
@@ -142,6 +145,29 @@ def test_a_packet_leaves_when_it_has_been_sent_to_all_its_destinations(stage: St
     sent_ms = 1 + 0.5 + 1.0 + 2 * (0.2 + 0.1)
     assert delivered_at(run.simulation, 0) == [1.0]
     assert delivered_at(run.simulation, 2) == [pytest.approx(sent_ms + 0.1 + 0.1)]
+
+
+@pytest.mark.parametrize(("broadcast", "copies"), [(False, 3), (True, 1)])
+def test_a_broadcast_network_takes_a_packet_once_for_all_destinations(
+    stage: Stage, broadcast: bool, copies: int
+) -> None:
+    costs = CostModel(send_us=1000, destination_us=200, destination_entry_us=50, byte_us=1)
+    run = silent(stage, costs, members=4, broadcast=broadcast)
+    run.simulation.agenda.acts[100].append(lambda: run.simulation.say(0, (1,)))
+    run.run()
+    sent_ms = 1 + 1.0 + copies * (0.2 + 0.05 + 0.1)  # the header is one number
+    assert delivered_at(run.simulation, 2) == [pytest.approx(sent_ms + 0.1 + 0.1)]
+
+
+def test_the_delay_to_all_is_that_of_the_last_member(stage: Stage) -> None:
+    run = silent(stage, CostModel(receive_us=250), members=3)
+    run.simulation.agenda.acts[100].append(lambda: run.simulation.say(0, (1,)))
+    run.simulation.agenda.acts[100].append(lambda: run.simulation.say(1, (1,)))
+    figures = outcome_of(run.config, run.simulation, run.run()).performance()
+    assert figures.delay_all_ms == pytest.approx(0.1 + 0.25)  # process 2 reads both, one by one
+    run.simulation.agenda.acts[2000].append(lambda: run.simulation.say(0, (1, 1, 1)))
+    figures = outcome_of(run.config, run.simulation, run.run()).performance()
+    assert figures.delay_all_ms == pytest.approx(0.1 + 2 * 0.25)
 
 
 def test_entries_of_a_header_cost_time(stage: Stage) -> None:

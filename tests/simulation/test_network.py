@@ -40,6 +40,20 @@ def test_loss_and_duplication_happen_as_often_as_configured(stage: Stage) -> Non
     assert received == medium.packets_sent - medium.lost + medium.duplicated
 
 
+def test_on_a_broadcast_network_one_packet_reaches_all_and_each_may_lose_it(stage: Stage) -> None:
+    settings = {"members": 21, "messages": 500, "workload": one_sender(0), "loss": 0.2, "seed": 5}
+    once, each = stage(**settings, broadcast=True), stage(**settings)
+    once.run()
+    each.run()
+    assert (once.simulation.medium.packets_sent, each.simulation.medium.packets_sent) == (
+        500,
+        10_000,
+    )
+    assert once.simulation.medium.payload_bytes * 20 == each.simulation.medium.payload_bytes
+    assert [numbers(m) for m in once.machines] == [numbers(m) for m in each.machines]
+    assert NetworkModel(broadcast=True).copies(()) == 0
+
+
 def test_a_reliable_network_loses_and_repeats_nothing(stage: Stage) -> None:
     run = stage(members=4, messages=200, workload=one_sender(0), seed=5)
     run.run()

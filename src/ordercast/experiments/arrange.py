@@ -18,7 +18,12 @@ from ordercast.experiments.moving import check_moves
 from ordercast.experiments.unflushed import without_flush
 from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
+from ordercast.simulation.config import (
+    GroupConfig,
+    SimulationConfig,
+    even_sites,
+    overlapping_groups,
+)
 from ordercast.simulation.costs import CostModel
 from ordercast.simulation.faults import Crash, Fault, Heal, Partition
 from ordercast.simulation.workload import Planned, Workload
@@ -57,6 +62,8 @@ def arranged(
         raise ConfigError(f"crashes = {run.crashes} and members = {run.members}: one must stay")
     if run.moves:
         check_moves(run)
+    if run.subgroups and not PROTOCOLS[run.protocol].has_subgroups:
+        raise ConfigError(f"subgroups = {run.subgroups}: {run.protocol!r} has none; write 0")
     return SimulationConfig(
         protocol=run.protocol if run.flush else without_flush(run.protocol),
         members=run.members + run.sequencers,
@@ -67,21 +74,28 @@ def arranged(
         duplicate=run.duplicate,
         delay=delay_of(run.delay),
         fifo=run.fifo,
+        broadcast=run.broadcast,
         faults=(*_crashes(run), *_outage(run)),
         seed=run.seed,
         options=Options(**dict(run.options)),
         window=run.window or None,
+        sites=_sites(run),
         trace=trace,
-        costs=_with_a_line(run, costs),
+        costs=_costs(run, costs),
     )
 
 
-def _with_a_line(run: Coordinates, costs: CostModel | None) -> CostModel | None:
-    """A packet takes its time on the line of whoever sends it, and of whoever gets it."""
-    if not run.megabits:
-        return costs
-    costs = costs or CostModel()
-    return msgspec.structs.replace(costs, byte_us=costs.byte_us + 8 / run.megabits)
+def _costs(run: Coordinates, costs: CostModel | None) -> CostModel | None:
+    """Entries of headers may be dearer. A packet takes its time on the line of whoever sends it,
+    and of whoever gets it."""
+    if costs is not None and run.entry_cost != 1:
+        entries = ("receive_entry_us", "send_entry_us", "destination_entry_us")
+        dearer = {name: run.entry_cost * getattr(costs, name) for name in entries}
+        costs = msgspec.structs.replace(costs, **dearer)
+    if run.megabits:
+        costs = costs or CostModel()
+        costs = msgspec.structs.replace(costs, byte_us=costs.byte_us + 8 / run.megabits)
+    return costs
 
 
 def _workload(run: Coordinates) -> Workload:
@@ -94,6 +108,12 @@ def _workload(run: Coordinates) -> Workload:
         depth=run.depth,
         size=run.size,
     )
+
+
+def _sites(run: Coordinates) -> tuple[str, ...]:
+    """One for each subgroup. Sequencers, if there are any, are at none."""
+    sites = even_sites(run.members, run.subgroups)
+    return (*sites, *[""] * run.sequencers) if sites else ()
 
 
 def _half_way_ms(run: Coordinates) -> float:

@@ -30,6 +30,7 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cell: int = 0  # members live in cells of so many, and groups in one of them; 0: on a ring
     outside: float = 0.0  # share of a group that is drawn from outside its cell
     sequencers: int = 0  # further processes that lead the groups; 0: a member of each group does
+    subgroups: int = 0  # of equally many members, for protocols that have any; 0: as they cut
     messages: int = 100  # that the workload starts; answers come on top
     workload: str = "paced"  # "paced": at random times; "saturating": as fast as the window allows
     senders: int = 0  # the first so many members send; 0: all
@@ -42,8 +43,10 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     loss: float = 0.0  # probability that a packet is lost
     duplicate: float = 0.0  # probability that a packet comes twice
     fifo: bool = False  # packets of one process to another arrive in the order they were sent
+    broadcast: bool = False  # a packet is sent once for all its receivers; else once for each
     delay: str = "uniform 500 1500"  # of a packet, in us: a distribution and its two numbers
     megabits: float = 0.0  # a second, into and out of a process; 0: bytes take what they cost
+    entry_cost: float = 1.0  # an entry of a header costs so many times what the cost model says
     crashes: int = 0  # the last so many members crash half-way
     moves: int = 0  # so often all groups go to the next sequencer: a cluster, with its links
     flush: bool = True  # false: to compare, views change without one; of javagroups only
@@ -86,6 +89,10 @@ def _positive() -> tuple[Check, str]:
     return lambda v: _is_number(v) and v > 0, "a number greater than 0"
 
 
+def _yes_or_no() -> tuple[Check, str]:
+    return lambda v: isinstance(v, bool), "true or false"
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -97,6 +104,7 @@ RULES: dict[str, tuple[Check, str]] = {
     "cell": _whole(0, MOST_MEMBERS),
     "outside": (lambda v: _is_number(v) and 0 <= v <= 1, "a share: 0 to 1"),
     "sequencers": _whole(0, MOST_MEMBERS),
+    "subgroups": _whole(0, MOST_MEMBERS),
     "messages": _whole(1, MOST_MESSAGES),
     "workload": (lambda v: v in WORKLOADS, " or ".join(map(repr, WORKLOADS))),
     "senders": _whole(0, MOST_MEMBERS),
@@ -108,7 +116,9 @@ RULES: dict[str, tuple[Check, str]] = {
     "window": _whole(0),
     "loss": _share(),
     "duplicate": _share(),
-    "fifo": (lambda v: isinstance(v, bool), "true or false"),
+    "fifo": _yes_or_no(),
+    "broadcast": _yes_or_no(),
+    "entry_cost": _positive(),
     "megabits": (lambda v: _is_number(v) and v >= 0, "megabits per second, or 0 for any number"),
     "crashes": _whole(0),
     "moves": _whole(0, 1000),
@@ -120,6 +130,7 @@ RULES: dict[str, tuple[Check, str]] = {
 }
 FLOATS = (
     "every_us", "reply", "loss", "duplicate", "overlap", "outside", "megabits", "outage_ms",
+    "entry_cost",
 )  # fmt: skip
 
 

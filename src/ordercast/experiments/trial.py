@@ -125,6 +125,7 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
         "delay_p50_ms": speed.delay_p50_ms,
         "delay_p95_ms": speed.delay_p95_ms,
         "delay_p99_ms": speed.delay_p99_ms,
+        "delay_all_ms": speed.delay_all_ms,
         "packets": counts.packets,
         "packets_per_message": counts.packets / sent,
         "payload_bytes": counts.payload_bytes,
@@ -141,6 +142,7 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
             "cpu_ms": total_us / 1000,
             "cpu_us_per_message": total_us / sent,
             "busiest": max(speed.busy),
+            "busiest_us_per_message": outcome.processors.most_us() / sent,
             "longest_line": speed.longest_line,
         }
     if trial.at.crashes:

@@ -16,8 +16,14 @@ from ordercast.core.ids import GroupId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
+from ordercast.protocols.registry import choose
 from ordercast.reliability.link import LINK_GROUP
-from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
+from ordercast.simulation.config import (
+    GroupConfig,
+    SimulationConfig,
+    even_sites,
+    overlapping_groups,
+)
 from ordercast.simulation.costs import CostModel, entries_of
 from ordercast.simulation.least_squares import fit
 from ordercast.simulation.run import build, limits_of, no_collection, stacks
@@ -34,6 +40,7 @@ Clock = Callable[[], int]
 MAX_FRAME = 1 << 24
 A_PAYLOAD = pack_messages(1, [b"." * 64])
 LEAST_STEPS = 20  # a kind of step that was seen less often does not count
+SPLITS = ((64, 2), (64, 4), (64, 24), (256, 16))  # members and subgroups
 FEATURES = (
     "receive_us", "receive_entry_us", "send_us", "send_entry_us",
     "multicast_us", "delivery_us", "event_us",
@@ -160,17 +167,28 @@ class Fitted:
 def usual_runs(protocol: str, messages: int = 400) -> list[SimulationConfig]:
     """Runs of a protocol with headers of several sizes: small and large groups, much overlap.
 
-    A protocol without a leader does not care that process 0 leads groups it is not in.
+    A protocol without a leader does not care that process 0 leads groups it is not in. Where there
+    are subgroups, the size of a header follows from how many: few and many are run, too.
     """
     workload = Workload(every_us=300, reply=0.3)
 
-    def run(members: int, groups: tuple[GroupConfig, ...]) -> SimulationConfig:
+    def run(
+        members: int, groups: tuple[GroupConfig, ...] = (), subgroups: int = 0
+    ) -> SimulationConfig:
         return SimulationConfig(
-            protocol=protocol, members=members, groups=groups, messages=messages, workload=workload
+            protocol=protocol,
+            members=members,
+            groups=groups,
+            messages=messages,
+            workload=workload,
+            sites=even_sites(members, subgroups),
         )
 
-    alone = [run(n, ()) for n in (3, 8, 24, 64)]
-    return alone + [run(24, overlapping_groups(24, 24, size, leader=0)) for size in (2, 4, 8, 12)]
+    alone = [run(n) for n in (3, 8, 24, 64)]
+    overlap = [run(24, overlapping_groups(24, 24, size, leader=0)) for size in (2, 4, 8, 12)]
+    if not choose(None, protocol).has_subgroups:
+        return alone + overlap
+    return alone + overlap + [run(n, subgroups=k) for n, k in SPLITS]
 
 
 def measure(runs: Iterable[SimulationConfig], clock: Clock) -> Measurements:

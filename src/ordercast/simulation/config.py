@@ -43,6 +43,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: float = 0.0
     delay: Delay = Uniform(500, 1500)
     fifo: bool = False
+    broadcast: bool = False  # a packet is sent once for all its receivers
     transform: Callable[[Receive], Receive] | None = None  # of every packet, e.g. a codec
     faults: tuple[Fault, ...] = ()
     seed: int = 0
@@ -95,6 +96,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             duplicate=self.duplicate,
             delay=self.delay,
             fifo=self.fifo,
+            broadcast=self.broadcast,
             transform=self.transform,
         )
 
@@ -179,6 +181,13 @@ def overlapping_groups(
         )
         for first in firsts
     )
+
+
+def even_sites(members: int, sites: int) -> tuple[str, ...]:
+    """Where each process is, if they lie at so many sites, equally many at each; 0: nowhere."""
+    if not 0 <= sites <= members:
+        raise ConfigError(f"sites={sites} and members={members}: a site needs a process")
+    return tuple(f"site {p * sites // members + 1}" for p in range(members)) if sites else ()
 
 
 def _processes_of(fault: Fault) -> tuple[ProcessId, ...]:

@@ -23,6 +23,7 @@ class CostModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     send_us: float = 0.0  # a packet that is sent: encode it, once for all its destinations
     send_entry_us: float = 0.0  # ... and each entry of its header
     destination_us: float = 0.0  # each destination of a packet: hand it to the network
+    destination_entry_us: float = 0.0  # ... and each entry of its header, if it is written anew
     byte_us: float = 0.0  # each byte of a payload, read or handed to the network
     multicast_us: float = 0.0  # a message that the application sends
     delivery_us: float = 0.0  # a message that is delivered to the application
@@ -41,13 +42,13 @@ class CostModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             cost += self.receive_entry_us * entries_of(header)
         return cost
 
-    def sending(self, transmit: Transmit) -> float:
-        """Of a packet, to all its destinations."""
-        destinations, _, _, header, payload = transmit
-        each = self.destination_us + self.byte_us * len(payload)
-        cost = self.send_us + each * len(destinations)
-        if self.send_entry_us:
-            cost += self.send_entry_us * entries_of(header)
+    def sending(self, transmit: Transmit, copies: int) -> float:
+        """Of a packet that is handed to the network so many times."""
+        _, _, _, header, payload = transmit
+        cost = self.send_us + copies * (self.destination_us + self.byte_us * len(payload))
+        entry_us = self.send_entry_us + copies * self.destination_entry_us
+        if entry_us:
+            cost += entry_us * entries_of(header)
         return cost
 
 

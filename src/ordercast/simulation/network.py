@@ -29,6 +29,7 @@ class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
     duplicate: float = 0.0  # a packet that is not lost arrives twice with this probability
     delay: Delay = Uniform(500, 1500)
     fifo: bool = False  # packets of one process to another arrive in the order they were sent
+    broadcast: bool = False  # one packet reaches all its receivers; each may lose it by itself
     transform: Callable[[Receive], Receive] | None = None  # every packet, e.g. through a codec
 
     def __post_init__(self) -> None:
@@ -36,6 +37,10 @@ class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise ValueError(f"{name}={value} must be a probability below 1: 0 <= {name} < 1")
+
+    def copies(self, receivers: Sequence[ProcessId]) -> int:
+        """How many packets it takes to reach them."""
+        return min(len(receivers), 1) if self.broadcast else len(receivers)
 
     def network_class(self, *, partitions: bool = False) -> Network:
         """The class of this network; one that is cut for a while loses packets."""
@@ -68,8 +73,8 @@ class Medium:
             [[0] * processes for _ in range(processes)] if model.fifo else []
         )
         self.side: list[int] | None = None  # of each process, while there is a partition
-        self.packets_sent = 0  # one per receiver
-        self.bytes_from = [0] * processes  # of payloads, by who sent them; one per receiver
+        self.packets_sent = 0  # one per receiver, or one for all on a broadcast network
+        self.bytes_from = [0] * processes  # of the payloads of these, by who sent them
         self.lost = 0
         self.duplicated = 0
         self.cut = 0  # lost because receiver and sender were on different sides
@@ -82,8 +87,9 @@ class Medium:
             if self.model.transform is not None:
                 packet = self.model.transform(packet)
             batch = (packet,)
-            self.packets_sent += len(receivers)
-            self.bytes_from[src] += len(receivers) * len(payload)
+            copies = self.model.copies(receivers)
+            self.packets_sent += copies
+            self.bytes_from[src] += copies * len(payload)
             if self.side is not None:
                 receivers = self._reachable(src, receivers)
             fates = self._draw(len(receivers))

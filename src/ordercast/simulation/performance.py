@@ -23,6 +23,7 @@ class Performance(msgspec.Struct, frozen=True, kw_only=True):
     delay_p50_ms: float
     delay_p95_ms: float
     delay_p99_ms: float
+    delay_all_ms: float  # from the send to the last delivery of a message, the median over them
     busy: tuple[float, ...] = ()  # share of the time each process worked; empty without costs
     longest_line: int = 0  # the most events that waited for one processor
 
@@ -34,6 +35,7 @@ def performance_of(
     sent: dict[tuple[GroupId, ProcessId, int], int] = {}
     delivered: dict[GroupId, Counter[ProcessId]] = {}
     delays: list[int] = []
+    last_of: dict[tuple[GroupId, ProcessId, int], int] = {}  # when a message was last delivered
     last = 0
     for p, tick, row in log.rows():
         if isinstance(row, Sent):
@@ -42,14 +44,16 @@ def performance_of(
         delivery = row.delivery if isinstance(row, Weighed) else row
         if type(delivery) is tuple:
             group, sender, _, _, payload = delivery
-            number, _ = unpack(payload)
-            delays.append(tick - sent[group, sender, number])
+            message = (group, sender, unpack(payload)[0])
+            delays.append(tick - sent[message])
+            last_of[message] = tick
             delivered.setdefault(group, Counter())[p] += 1
             last = tick
     first = min(sent.values(), default=0)
     span = (last - first) * TICK_US
     got = sum(_slowest(delivered.get(each.group, Counter()), each.members) for each in groups)
     delays.sort()
+    to_all = sorted(tick - sent[message] for message, tick in last_of.items())
     return Performance(
         span_ms=span / 1000,
         throughput=got / span * 1e6 if span > 0 else 0.0,
@@ -57,6 +61,7 @@ def performance_of(
         delay_p50_ms=percentile(delays, 0.50) * TICK_US / 1000,
         delay_p95_ms=percentile(delays, 0.95) * TICK_US / 1000,
         delay_p99_ms=percentile(delays, 0.99) * TICK_US / 1000,
+        delay_all_ms=percentile(to_all, 0.50) * TICK_US / 1000,
         busy=() if processors is None else processors.shares(first * TICK_US, last * TICK_US),
         longest_line=0 if processors is None else processors.longest_line,
     )

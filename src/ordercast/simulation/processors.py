@@ -14,6 +14,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.simulation.agenda import TICK_US, Act, Lane
 from ordercast.simulation.costs import CostModel
+from ordercast.simulation.network import NetworkModel
 
 SLICE_US = 1000  # so finely it is remembered when a processor worked
 
@@ -21,8 +22,11 @@ SLICE_US = 1000  # so finely it is remembered when a processor worked
 class Processors:
     """Who is busy until when, and what waits for that."""
 
-    def __init__(self, costs: CostModel, processes: int, turns: Lane[ProcessId]) -> None:
+    def __init__(
+        self, costs: CostModel, network: NetworkModel, processes: int, turns: Lane[ProcessId]
+    ) -> None:
         self.costs = costs
+        self.copies = network.copies
         self.turns = turns
         self.free_us = [0.0] * processes  # when the processor has done all it began
         self.worked: list[dict[int, float]] = [{} for _ in range(processes)]  # us, by slice of time
@@ -77,10 +81,14 @@ class Processors:
         """What all processes worked, in the whole run."""
         return sum(us for worked in self.worked for us in worked.values())
 
+    def most_us(self) -> float:
+        """What the process worked that worked most, in the whole run."""
+        return max(sum(worked.values()) for worked in self.worked)
+
     def effects(self, p: ProcessId, now: int, out: Output) -> int:
         """p carries out the effects of a step; the tick in which its packets leave."""
         costs = self.costs
-        cost = sum(map(costs.sending, out.transmits))
+        cost = sum(costs.sending(each, self.copies(each[0])) for each in out.transmits)
         if costs.delivery_us:
             cost += costs.delivery_us * sum(not isinstance(d, View) for d in out.deliveries)
         return self.work(p, now, cost)

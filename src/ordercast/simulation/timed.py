@@ -26,7 +26,9 @@ class TimedSimulation(Simulation):
 
     def give_processors(self, costs: CostModel) -> None:
         """From now on work takes time. To be called before the start."""
-        self.processors = Processors(costs, len(self.machines), self.agenda.turns)
+        self.processors = Processors(
+            costs, self.medium.model, len(self.machines), self.agenda.turns
+        )
 
     def _line_up(self, p: ProcessId, cost_us: float, act: Act) -> None:
         self.processors.line_up(p, self.now, cost_us, act)
@@ -41,8 +43,11 @@ class TimedSimulation(Simulation):
         self._line_up(p, 0.0, partial(super().say, p, tuple(groups)))
 
     def _arrive(self, arrivals: list[Arrival]) -> None:
+        last, cost = None, 0.0
         for p, batch in arrivals:
-            cost = self.processors.costs.receiving(batch[0].header, batch[0].payload)
+            if batch is not last:  # else the same packet at another receiver
+                cost = self.processors.costs.receiving(batch[0].header, batch[0].payload)
+                last = batch
             self._line_up(p, cost, partial(self._read, p, batch))
 
     def _read(self, p: ProcessId, batch: tuple[Receive]) -> None:
