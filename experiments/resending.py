@@ -126,7 +126,8 @@ def _against_loss(rows: list[Row]) -> Claim:
         "limit, and a number is seldom missing for several periods: limits are not reached, and "
         "there is nothing to back off from. What is lost twice is asked for later by a back-off. "
         "Where a period is shorter than a round trip both ask for what is under way already; "
-        "every answer ends the back-off, so there the window asks as often or more often.",
+        "every answer ends the back-off, so there the window asks about as often. It gains where "
+        "a gap is long (below).",
     )
 
 

@@ -3,7 +3,8 @@
     a number is missing      ask for it, if it is among the first `size` that are missing
     still missing            ask again after 1 period, then 2, 4, 8, ... up to MAX_BACKOFF
     it came, asked for       the way is open: the others are due in the next period again, and
-                             the window moves on to numbers that were not asked for yet
+                             the window moves on to numbers that were missing already at the end
+                             of the last period; what is missing only since may be under way
 
 Asking for everything in every period costs most when it helps least: while the one who could
 answer is cut off. A window alone does not help against that, a back-off alone not against a long
@@ -13,7 +14,7 @@ gap that is asked for all at once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, takewhile
 
 from ordercast.core.state import PlainState
 
@@ -25,11 +26,13 @@ class ResendWindow(PlainState):
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.horizon = 0  # the highest number that was known of at the end of the last period
         self.pause: dict[int, int] = {}  # per number asked for: periods from the last request on
         self.left: dict[int, int] = {}  # ... and how many of them are left
 
-    def period_over(self, missing: Iterable[int]) -> list[int]:
-        """The numbers to ask for now, of those that are missing, in ascending order."""
+    def period_over(self, missing: Iterable[int], top: int) -> list[int]:
+        """The numbers to ask for now, of those that are missing, in ascending order, up to top."""
+        self.horizon = top
         self.left = {N: left - 1 for N, left in self.left.items()}
         return self._due(missing)
 
@@ -42,7 +45,7 @@ class ResendWindow(PlainState):
         return self._due(missing)
 
     def _due(self, missing: Iterable[int]) -> list[int]:
-        window = list(islice(missing, self.size))
+        window = list(islice(takewhile(lambda N: N <= self.horizon, missing), self.size))
         due = [N for N in window if self.left.get(N, 0) <= 0]
         for N in due:
             self.pause[N] = self.left[N] = min(2 * self.pause.get(N, 0) or 1, MAX_BACKOFF)
@@ -54,7 +57,7 @@ class ResendWindow(PlainState):
 class ConstantRequests(ResendWindow):
     """To compare: in every period the first `size` that are missing, asked for before or not."""
 
-    def period_over(self, missing: Iterable[int]) -> list[int]:
+    def period_over(self, missing: Iterable[int], top: int) -> list[int]:
         return list(islice(missing, self.size))
 
     def came(self, N: int, missing: Iterable[int]) -> list[int]:

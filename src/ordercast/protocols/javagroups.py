@@ -269,7 +269,7 @@ class JavaGroupsTotal(NumberedMember):
     # N is missing
     def ask_for_missing(self, g: GroupId) -> None:
         """A period is over, and something may still be missing (D8)."""
-        self.ask_for(g, self.window.period_over(self.missing()))
+        self.ask_for(g, self.window.period_over(self.missing(), self.top))
         if self.top > self.R:
             self.start_timer(g, "resend", self.options.gap_ms)
 
