@@ -124,9 +124,12 @@ class Arrivals(Sides):
     def _on_ack(self, q: ProcessId, ack: NodesAck) -> None:
         view = self.node_view
         if view is not None and view.coordinator == self.me and ack.number == view.number:
+            repeated = q in self.acks
             self.acks.add(q)
             self._confirm()
             self._note_held()
+            if repeated:  # it does not know yet, or came after that was told
+                self._tell((q,), NodesAck(self.held))
         elif view is not None and q == view.coordinator and ack.number <= view.number:
             self.held = max(self.held, ack.number)  # it has counted
             self._seek_the_lost()

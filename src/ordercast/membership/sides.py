@@ -45,21 +45,23 @@ class Sides(Suspicion):
     def _note_held(self) -> None:
         """At the coordinator: a majority has the view, which so cannot come to nothing."""
         assert self.node_view is not None
-        made = 0 if self.installed is None else self.installed.number
-        if self.held < made and self._ballot().won_by(self.acks):
+        if not self._is_held() and self._ballot().won_by(self.acks):
             self.held = self.node_view.number
             others = tuple(p for p in self.pids if p != self.me)
             if others:
                 self._tell(others, NodesAck(self.held))
             self._seek_the_lost()
 
+    def _is_held(self) -> bool:
+        """Is it known that a majority has had a view that the last attempt made, or one since?"""
+        return self.installed is None or self.held >= self.installed.number
+
     def tell_out(self, q: ProcessId) -> None:
         """q is not in our view, and may not know it. As long as the view could come to nothing, q
         must stay: its vote would be missed."""
         if self.node_view is None or q in self.pids:
             return
-        made = 0 if self.installed is None else self.installed.number
-        if self.held >= made or self.cluster_options.partition == "merge":
+        if self._is_held() or self.cluster_options.partition == "merge":
             self._tell((q,), self._heartbeat(sought=q))
 
     def _on_heartbeat(self, q: ProcessId, beat: Heartbeat) -> None:
@@ -92,10 +94,12 @@ class Sides(Suspicion):
         elif q == view.coordinator and not self.stopped:
             if beat.view > view.number:  # its announcement came while we were stopped
                 self._tell((q,), Join(self.node))
-            elif beat.confirmed == view.number:
+                return
+            if beat.confirmed == view.number:
                 self._count_from_now_on()
-            elif beat.view == view.number and not self.retired:  # our first may have come too early
-                self._tell((q,), NodesAck(view.number))
+            if beat.view == view.number and not self.retired:
+                if beat.confirmed != view.number or not self._is_held():
+                    self._tell((q,), NodesAck(view.number))  # our first may have come too early
 
     def _is_ready_for(self, q: ProcessId, beat: Heartbeat) -> bool:
         ready = None if self.prepared is None else self.prepared.view
