@@ -45,7 +45,8 @@ class ResendWindow(PlainState):
         return self._due(missing)
 
     def _due(self, missing: Iterable[int]) -> list[int]:
-        window = list(islice(takewhile(lambda N: N <= self.horizon, missing), self.size))
+        known = takewhile(lambda N: self.horizon >= N, missing)
+        window = list(islice(known, self.size))
         due = [N for N in window if self.left.get(N, 0) <= 0]
         for N in due:
             self.pause[N] = self.left[N] = min(2 * self.pause.get(N, 0) or 1, MAX_BACKOFF)

@@ -95,11 +95,11 @@ class Sides(Suspicion):
             if beat.view > view.number:  # its announcement came while we were stopped
                 self._tell((q,), Join(self.node))
                 return
-            if beat.confirmed == view.number:
+            counted = beat.confirmed == view.number
+            if counted:
                 self._count_from_now_on()
-            if beat.view == view.number and not self.retired:
-                if beat.confirmed != view.number or not self._is_held():
-                    self._tell((q,), NodesAck(view.number))  # our first may have come too early
+            if beat.view == view.number and not self.retired and not (counted and self._is_held()):
+                self._tell((q,), NodesAck(view.number))  # our first may have come too early
 
     def _is_ready_for(self, q: ProcessId, beat: Heartbeat) -> bool:
         ready = None if self.prepared is None else self.prepared.view
