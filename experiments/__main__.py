@@ -16,6 +16,8 @@ from ordercast.experiments import read_plan
 from ordercast.experiments.sweep import Session
 from ordercast.protocols.registry import PROTOCOLS
 
+LARGE = {"vector": 625, "two_layered": 625}  # members: experiments use these in large groups
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
@@ -64,7 +66,7 @@ def conducted(name: str, asked: argparse.Namespace, session: Session) -> bool:
 def calibrate_all() -> None:
     """The costs of every protocol on this computer."""
     for name in PROTOCOLS:
-        calibrated([name]).write(FOLDER / "costs" / f"{name}.json")
+        calibrated([name], large=LARGE.get(name, 0)).write(FOLDER / "costs" / f"{name}.json")
 
 
 if __name__ == "__main__":

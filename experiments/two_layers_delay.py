@@ -17,9 +17,8 @@ every header has an entry for each member. The two-layered one is `two_layered`,
 sqrt(n) subgroups; its gateways are members, too. All packets travel equally long: the µs in
 the figure. On the one-to-one
 network a sender hands a packet over once for each receiver, on the broadcast network once. What
-work costs is calibrated, for each of the two protocols, in groups of up to 64 and 256 members; per
-entry of a header it is taken to be the same in larger ones. The last panel: what if an entry cost
-more."""
+work costs is calibrated, for each of the two protocols, in groups of up to 625 members. The last
+panel: what if an entry cost more."""
 
 CLAIMED = 900  # members, on the broadcast network
 NETWORKS = (("one-to-one network", False), ("broadcast network", True))

@@ -35,6 +35,7 @@ def calibrate(
         [], help="Whose steps are measured; may be repeated. Else the protocol of order 'total'."
     ),
     messages: int = typer.Option(400, min=1, help="Multicasts in each of the runs measured."),
+    large: int = typer.Option(0, min=0, help="Measure a group of so many members, too."),
     out: Path = typer.Option(Path("out/costs.json"), help="Where the cost model is written."),
     as_json: bool = typer.Option(False, "--json", help="Print the file."),
 ) -> None:
@@ -42,7 +43,7 @@ def calibrate(
     with errors_as_exits():
         names = protocol or [choose("total", None).declaration.name]
         with progress.status(f"measuring {', '.join(names)}"):
-            calibration = calibrated(names, messages)
+            calibration = calibrated(names, messages, large)
         calibration.write(out)
     if as_json:
         print(out.read_text(), end="")
@@ -57,9 +58,9 @@ def calibrate(
     console.print(f"written to {out}", highlight=False, soft_wrap=True)
 
 
-def calibrated(protocols: list[str], messages: int = 400) -> Calibration:
+def calibrated(protocols: list[str], messages: int = 400, large: int = 0) -> Calibration:
     """The cost model of these protocols on this computer."""
-    runs = [config for name in protocols for config in usual_runs(name, messages)]
+    runs = [config for name in protocols for config in usual_runs(name, messages, large)]
     found = fitted(measure(runs, clock))
     return Calibration(
         costs=_with_network(found.costs),

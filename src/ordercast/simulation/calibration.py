@@ -164,8 +164,9 @@ class Fitted:
         self.worst = worst  # of the kind that fits worst
 
 
-def usual_runs(protocol: str, messages: int = 400) -> list[SimulationConfig]:
-    """Runs of a protocol with headers of several sizes: small and large groups, much overlap.
+def usual_runs(protocol: str, messages: int = 400, large: int = 0) -> list[SimulationConfig]:
+    """Runs of a protocol with headers of several sizes: small and large groups, much overlap; and
+    a few messages in a group of `large`, if the model is to be used for such.
 
     A protocol without a leader does not care that process 0 leads groups it is not in. Where there
     are subgroups, the size of a header follows from how many: few and many are run, too.
@@ -173,7 +174,10 @@ def usual_runs(protocol: str, messages: int = 400) -> list[SimulationConfig]:
     workload = Workload(every_us=300, reply=0.3)
 
     def run(
-        members: int, groups: tuple[GroupConfig, ...] = (), subgroups: int = 0
+        members: int,
+        groups: tuple[GroupConfig, ...] = (),
+        subgroups: int = 0,
+        messages: int = messages,
     ) -> SimulationConfig:
         return SimulationConfig(
             protocol=protocol,
@@ -185,6 +189,8 @@ def usual_runs(protocol: str, messages: int = 400) -> list[SimulationConfig]:
         )
 
     alone = [run(n) for n in (3, 8, 24, 64)]
+    if large:
+        alone.append(run(large, messages=-(-messages // 20)))
     overlap = [run(24, overlapping_groups(24, 24, size, leader=0)) for size in (2, 4, 8, 12)]
     if not choose(None, protocol).has_subgroups:
         return alone + overlap
