@@ -59,6 +59,7 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing_causal", 416),  # ... and one of them has not had its last view when it is lost
     ("sequencing_global", 1731),  # who numbers a group is in as soon as it asks, and leaves again
     ("sequencing", 3690),  # all have a view before its coordinator, who does not hear of it again
+    ("sequencing_hybrid", 342),  # who leaves a group last coordinates, and comes back
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]
 

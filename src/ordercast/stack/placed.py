@@ -193,7 +193,7 @@ class PlacedStack(Stack, Cluster):
         if self.pids[:1] == (self.me,):
             for new in views:
                 protocol = self.page(new.entry.protocol)
-                if protocol.together is not None:
+                if protocol.together is not None and new.senders:  # else it ends with this view
                     directory = self.directory(protocol)
                     directory.know(new.entry, new.members, new.guests, new.leader, new.number)
 
