@@ -25,6 +25,19 @@ TOGETHER = {1: ((1, 2, 3), S), 2: ((1, 2, 4), S)}
 APART = {1: ((1, 2, 3), S), 2: ((1, 4), T)}
 
 
+@pytest.mark.parametrize("protocol", [Sequencing, SequencingHybrid])
+def test_a_sequencer_sends_a_long_line_of_own_frames_after_a_pause(
+    protocol: type[SequencingService],
+) -> None:
+    b = Served(protocol, {1: ((1, 2), 1)})
+    b.services[1].pause()
+    for k in range(2000):
+        b.tell(1, 1, str(k))
+    b.services[1].out.clear()
+    b.services[1].resume()
+    assert len(b.services[1].out.deliveries) == 2000
+
+
 # -- contexts -----------------------------------------------------------------------------------
 
 

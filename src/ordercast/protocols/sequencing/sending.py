@@ -29,6 +29,7 @@ class SenderToGroups(OrderingProtocol):
         super().__init__(me, options)
         self.paused = False
         self.settling = False  # a cut: groups end, and nothing leaves
+        self.releasing = False  # inside `send_released`
         self.parted: set[GroupId] = set()  # named by own requests at another sequencer than theirs
         self.seen: dict[GroupId, int] = {}  # C_p: numbers that what is sent now comes after
         self.sent: dict[tuple[GroupId, int], None] = {}  # own frames not settled, as they were sent
@@ -45,19 +46,32 @@ class SenderToGroups(OrderingProtocol):
         self.send_released()
 
     def send_released(self) -> None:
-        """DO-MULTICAST for what need not wait for the numbers of other groups any more."""
-        while self.unsent and not (self.paused or self.settling):
-            g, n = self.unsent[0]
-            part = self.parts[g]
-            if n in part.requests:  # else the group was left
-                if self._must_hold(g):
-                    return
-                part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
-            self.unsent.popleft()
-            part.released = n
-            if n in part.requests:
-                part.request(g, n, part.requests[n])
-                part.start_timer(g, "retry", self.options.retry_ms)
+        """DO-MULTICAST for what need not wait for the numbers of other groups any more.
+
+        A frame that is numbered here may be delivered, and release the next: that is left to the
+        loop, or a long line of them would end on the stack.
+        """
+        if self.releasing:
+            return
+        self.releasing = True
+        while self.unsent and not (self.paused or self.settling) and self._release_first():
+            pass
+        self.releasing = False
+
+    def _release_first(self) -> bool:
+        """May the first leave? Then it has left."""
+        g, n = self.unsent[0]
+        part = self.parts[g]
+        if n in part.requests:  # else the group was left
+            if self._must_hold(g):
+                return False
+            part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
+        self.unsent.popleft()
+        part.released = n
+        if n in part.requests:
+            part.request(g, n, part.requests[n])
+            part.start_timer(g, "retry", self.options.retry_ms)
+        return True
 
     def _must_hold(self, g: GroupId) -> bool:
         exposed = self.exposed_before(g)
