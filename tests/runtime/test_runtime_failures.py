@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 
 import pytest
 
 import ordercast as oc
+from ordercast.membership.nodes import NodeEntry
 from ordercast.membership.standing import Broken, Quit
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.wire.frame import pack
@@ -332,3 +334,22 @@ async def test_a_leave_under_way_survives_the_coordinator(ordercast_cluster) -> 
         assert not leaving.done()
         await cluster.kill_leader()
         await leaving
+
+
+async def test_a_node_given_up_while_it_is_dialled_leaves_no_complaint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    complaints: list[dict] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+    async with oc.Node("a", bootstrap=True) as node:
+        peers = node._site.peers
+
+        async def refused_meanwhile(*_: object, **__: object) -> None:
+            peers.part(7, "it is back under another number")
+            raise ConnectionRefusedError
+
+        monkeypatch.setattr(peers, "dial", refused_meanwhile)
+        with pytest.raises(ConnectionRefusedError):
+            await peers.dial_node(NodeEntry(7, "b", 1, "127.0.0.1:1"), 1.0)
+    gc.collect()
+    assert complaints == []

@@ -172,6 +172,8 @@ class Peers:
                 await welcome
         finally:
             del self._awaited[node.identity]
+            if not welcome.cancel() and not welcome.cancelled():
+                welcome.exception()  # told while it was dialled, and nobody looked
 
     def bind(self, conn: Connection, pid: ProcessId) -> None:
         """This connection is that node's."""
