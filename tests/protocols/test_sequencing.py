@@ -38,6 +38,21 @@ def test_a_sequencer_sends_a_long_line_of_own_frames_after_a_pause(
     assert len(b.services[1].out.deliveries) == 2000
 
 
+@causal
+def test_a_long_line_of_frames_that_waited_for_one_of_their_sender_is_numbered(
+    protocol: type[SequencingService],
+) -> None:
+    groups = {1: ((1, 2), S), 2: ((1, 3), S), 3: ((1, 4), S)}
+    b = Served(protocol, groups, options=Options(resilience=0))
+    texts = [str(k) for k in range(600)]
+    b.tell(1, 3, "first")
+    for k, text in enumerate(texts):
+        b.tell(1, 1 + k % 2, text)
+    for text in (*texts, "first"):
+        b.bring(1, S, text=text)
+    assert [b.part(S, g).book.N for g in groups] == [300, 300, 1]
+
+
 # -- contexts -----------------------------------------------------------------------------------
 
 

@@ -136,7 +136,7 @@ class SequencerPart(MemberPart):
         super()._enter(g, entry)
         if entry.origin in self.guests.stable:
             self._tell_guest(entry.origin, g)
-        self.service.has_numbered(g, entry.origin)
+        self.service.has_numbered(entry.origin)
 
     def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
         assert self.book is not None

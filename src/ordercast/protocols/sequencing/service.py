@@ -54,6 +54,8 @@ class SequencingService(SenderToGroups):
         self.trying = False
         self.taking_over = False  # books are being put in place: nothing is numbered
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
+        self.just_numbered: dict[ProcessId, None] = {}  # who had frames numbered, not looked at yet
+        self.numbering = False  # inside `has_numbered`
         self.wanted: set[GroupId] = set()  # groups this process numbered, and wants to be in
         self.meets: dict[GroupId, tuple[GroupId, ...]] | None = None  # as a sequencer; None: anew
 
@@ -213,11 +215,20 @@ class SequencingService(SenderToGroups):
         part = self.parts.get(h)
         return part is not None and part.has_numbered(p, n)
 
-    def has_numbered(self, g: GroupId, p: ProcessId) -> None:
-        """A frame of p in g got its number: its frames in other groups may have waited for it."""
-        for h, part in self.parts.items():
-            if h != g and p in part.deferred:
-                part.number_deferred(h, p)
+    def has_numbered(self, p: ProcessId) -> None:
+        """A frame of p got its number: its frames in other groups may have waited for it, and
+        others for these. A loop, since they may be many."""
+        self.just_numbered[p] = None
+        if self.numbering:
+            return
+        self.numbering = True
+        while self.just_numbered:
+            q = next(iter(self.just_numbered))
+            del self.just_numbered[q]
+            for h, part in self.parts.items():
+                if q in part.deferred:
+                    part.number_deferred(h, q)
+        self.numbering = False
 
     def members_changed(self) -> None:
         """Groups may share other members than before."""
