@@ -52,10 +52,10 @@ def _anchor(title: str) -> str:
 def _section(name: str, results: Path) -> str:
     experiment = EXPERIMENTS[name]
     rows, about = read_runs(results / f"{name}.parquet")
-    where = "../experiments"
+    where, seeds = "../experiments", len(about["seeds"])
     made = (
         f"[plan]({where}/{name}.toml), [table]({where}/results/{name}.parquet): "
-        f"{about['runs']:,} runs, {verdicts(rows)}, {len(about['seeds'])} seeds. "
+        f"{about['runs']:,} runs, {verdicts(rows)}, {seeds} seed{'s' * (seeds > 1)}. "
         f"{calibrated(about)}"
     )
     parts = [
