@@ -141,14 +141,6 @@ WORK = (
     Column("measure_s", _REAL, "... for the figures"),
     Column("write_s", _REAL, "... for the trace"),
 )
-NULL_WHERE = {
-    "trace = 'application'": PROTOCOL_FIGURES,
-    "costs = 'free'": COST_FIGURES,
-    "needless = false": NEEDLESS_FIGURES,
-    "protocols without sequencers": SEQUENCING_FIGURES,
-    "moves = 0": MOVE_FIGURES,
-    "crashes = 0": CRASH_FIGURES,
-}
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
