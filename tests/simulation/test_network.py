@@ -49,7 +49,8 @@ def test_on_a_broadcast_network_one_packet_reaches_all_and_each_may_lose_it(stag
         500,
         10_000,
     )
-    assert once.simulation.medium.payload_bytes * 20 == each.simulation.medium.payload_bytes
+    bytes_once, bytes_each = once.simulation.medium.bytes_from, each.simulation.medium.bytes_from
+    assert sum(bytes_once) * 20 == sum(bytes_each)
     assert [numbers(m) for m in once.machines] == [numbers(m) for m in each.machines]
     assert NetworkModel(broadcast=True).copies(()) == 0
 
