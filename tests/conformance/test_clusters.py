@@ -60,6 +60,7 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing_global", 1731),  # who numbers a group is in as soon as it asks, and leaves again
     ("sequencing", 3690),  # all have a view before its coordinator, who does not hear of it again
     ("sequencing_hybrid", 342),  # who leaves a group last coordinates, and comes back
+    ("sequencing_global", 1976),  # who left numbers the group, and waits for those who came since
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]
 

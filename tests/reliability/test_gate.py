@@ -17,7 +17,7 @@ from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS
-from ordercast.reliability.holders import AskHolding, Holding
+from ordercast.reliability.holders import AskHolding, Holders, Holding
 from ordercast.stack.stack import Stack
 from ordercast.wire.codec import ChannelCodec
 
@@ -286,6 +286,16 @@ def test_one_that_leaves_does_not_wait_for_ever_for_those_who_are_gone() -> None
         assert b.story(3) == ["123"]
     b.ring(3, ASK)
     assert b.story(3) == ["123", "m", "12"]
+
+
+def test_one_that_left_and_numbers_the_group_does_not_wait_for_those_who_came_since() -> None:
+    holders = Holders(3, 1, limit=8)
+    holders.begin(View(G, 1, (1, 2, 3), 1, era=2))
+    place = holders.deliver((G, 1, 1, 4, b"m"))
+    holders.told(1, 2, Holding((NOBODY, 4)))
+    holders.change(View(G, 2, (1, 2), 1, era=2, start=5))
+    holders.begin(View(G, 4, (1, 6), 3, era=2, start=7))
+    assert holders.lacking(place) == (0, [])
 
 
 def test_closing_a_group_forgets_what_waits() -> None:

@@ -63,11 +63,16 @@ class Holders(PlainState):
         return self.me in self.members
 
     def begin(self, view: View) -> None:
-        """A new era: all counts begin again. Words that came ahead of it count now."""
+        """A new era: all counts begin again. Words that came ahead of it count now.
+
+        Or the same era once more, for who has left and numbers the group now, or is back: what it
+        had before may still wait here, and those it does not know came in after that.
+        """
+        known = self.since if view.era == self.era else dict.fromkeys(view.members, 0)
         self.era = view.era
         self.members, self.guests = view.members, view.guests
         self.here = {}
-        self.since = dict.fromkeys(view.members, 0)
+        self.since = {p: known.get(p, view.start) for p in view.members}
         self.words = {p: word for p, word in self.words.items() if word[0] >= view.era}
 
     def change(self, view: View) -> None:
