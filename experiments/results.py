@@ -25,6 +25,21 @@ A figure is of simulated runs. Delays and processor times follow from the
 one kind of computer, and about one message per packet.
 """
 
+TAIL = """
+## Claims that are not measured here
+
+- 001: first-in first-out order needs groups that do not overlap. Shown by tests: `fifo` breaks the
+  order across groups, `global_fifo` keeps it.
+- 002, theorem 4: concurrent messages are ordered by accident. Its rate is measured from the vectors
+  in the packets (`python -m bench.false_order`), not from a table of a sweep: the figures are in
+  [decision 17](decisions/0017-two-layers.md).
+- 003: only the loss of a broadcast is a major issue. It is not so: a lost REQUEST loses the message
+  ([SOURCES.md](SOURCES.md), E-J1). That is shown by a test, and mended.
+- 004: a destination that is in one group only waits no longer than with CBCAST; where groups make
+  no cycle, the numbers of a process's own groups are enough; and the comparison with protocols that
+  are not built here.
+"""
+
 
 def draw_experiment(name: str, table: Path, into: Path, *, png: bool = True) -> list[Path]:
     """The figure of an experiment from a table of its sweep."""
@@ -42,7 +57,7 @@ def page(results: Path = RESULTS) -> str:
     listed = "\n".join(
         f"- [{EXPERIMENTS[n].TITLE}](#{_anchor(EXPERIMENTS[n].TITLE)})" for n in found
     )
-    return "\n".join([HEAD, listed, *(_section(name, results) for name in found)])
+    return "\n".join([HEAD, listed, *(_section(name, results) for name in found), TAIL])
 
 
 def _anchor(title: str) -> str:
