@@ -34,6 +34,7 @@ class Patient:
         self.address = ""
         self.status: dict[str, Any] = {}
         self.raw_status: bytes | None = None  # instead of it
+        self.thinks = 0.0  # seconds until it says its status
         self._reply = reply
         self._calls = ReturnCalls()
 
@@ -42,7 +43,8 @@ class Patient:
             message = decode(frame)
             if isinstance(message, StatusRequest):
                 status = self.raw_status or msgspec.json.encode(self.status)
-                conn.send(encode(StatusReply(), status))
+                loop = asyncio.get_running_loop()
+                loop.call_later(self.thinks, conn.send, encode(StatusReply(), status))
             elif isinstance(message, Dialback) and self._reply is not None:
                 conn.send(encode(self._reply))
             elif isinstance(message, Dialback):

@@ -88,7 +88,7 @@ class Stalled:
     """Acknowledgements of states are kept back at a node, so that none comes to its end."""
 
     def __init__(self, node: oc.Node) -> None:
-        self._peers = node._site.peers
+        self._peers = node._presence.peers
         self._tell = self._peers.tell
         self._kept: list[tuple[int, Control]] = []
         self._changed = asyncio.Event()

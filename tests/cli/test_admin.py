@@ -74,7 +74,7 @@ async def test_what_is_not_done_in_time_ends_with_1(monkeypatch) -> None:
         async def drain(name: str) -> None:
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(node._site.administration.placement, "drain", drain)
+        monkeypatch.setattr(node._presence.administration.placement, "drain", drain)
         done = await invoke("drain", "s1", "--node", node.address, "--timeout", "0.2")
     assert done.exit_code == 1
     assert "error: 's1' still has groups after 0.2 s" in done.stderr

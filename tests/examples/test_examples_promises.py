@@ -214,7 +214,7 @@ async def test_who_comes_late_knows_the_queue_and_the_leader(ordercast_cluster) 
 
 def cut(cluster: oc.LocalCluster, member: int) -> None:
     """All connections of a member break; it lives, and comes back."""
-    site = cluster.nodes[member]._site
+    site = cluster.nodes[member]._presence
     for connection in tuple(site.peers.bound.values()):
         connection.abort("the cable was cut")
 
@@ -292,7 +292,7 @@ async def test_the_smaller_side_reads_what_it_had_and_neither_writes_nor_leads(
 async def test_nothing_is_acknowledged_before_another_node_holds_it(ordercast_cluster) -> None:
     async with ordercast_cluster(2, sequencer=False, codec="json") as cluster:
         one, two = [await ReplicatedDict.join(node, "d") for node in cluster.nodes]
-        other = cluster.nodes[1]._site.engine
+        other = cluster.nodes[1]._presence.engine
         receive, packets = other.receive, []
         other.receive = lambda *packet: packets.append(packet)
         setting = asyncio.ensure_future(one.set("x", 1))

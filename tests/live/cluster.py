@@ -167,14 +167,10 @@ class LiveCluster:
 
     # -- what they do -----------------------------------------------------------------------------
 
-    async def agree(
-        self, members: Iterable[str], *, at: Iterable[str] | None = None, within: float = PATIENCE
-    ) -> None:
-        """Wait until each of `at`, or of `members`, has a view with exactly these members."""
+    async def agree(self, members: Iterable[str]) -> None:
+        """Wait until each of `members` has a view with exactly these members."""
         wanted = sorted(members)
-        await self._all(
-            wanted if at is None else at, within, "wait_members", group=self.group, members=wanted
-        )
+        await self._all(wanted, PATIENCE, "wait_members", group=self.group, members=wanted)
 
     async def send(
         self, name: str, count: int, *, per_second: float | None = None, size: int = 100

@@ -48,7 +48,7 @@ async def wait_for(worker: Worker, *, kind: str, what: str, after: float) -> Ent
 
 async def wait_for_node(worker: Worker, *, name: str) -> None:
     """Wait until this node knows one of that name."""
-    while worker.node._site.directory.named(name) is None:
+    while worker.node._presence.directory.named(name) is None:
         await asyncio.sleep(0)
 
 

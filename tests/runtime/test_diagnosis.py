@@ -182,8 +182,8 @@ async def test_an_interface_that_is_not_of_this_machine_is_told() -> None:
 # -- TLS and the key ------------------------------------------------------------------------------
 
 
-def with_tls(name: str, by: str = "ours") -> Security:
-    return Security.given(None, signed(name, by))
+def with_tls(name: str) -> Security:
+    return Security.given(None, signed(name))
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
@@ -345,7 +345,7 @@ async def test_another_wire_version_is_told_with_both_numbers() -> None:
 async def test_a_node_that_has_too_many_strangers_says_so_itself() -> None:
     full = oc.Node("alice", bootstrap=True, max_nodes=1)
     async with full as alice, oc.Node("bob", bootstrap=True) as bob:
-        await bob._site.peers.dial(alice.address, 1.0)  # the one stranger that it takes
+        await bob._presence.peers.dial(alice.address, 1.0)  # the one stranger that it takes
         seen = the_one(await examined(alice.address), "full")
     assert "more than 1 connections wait to be let in" in seen
 
@@ -482,6 +482,7 @@ async def test_nodes_that_know_different_nodes_are_told() -> None:
 async def test_nodes_that_all_wait_for_each_other_are_told_that_nobody_leads() -> None:
     looking = {"state": "joining", "nodes": []}
     async with patient("alice", **looking) as alice, patient("bob", **looking) as bob:
+        alice.thinks = 0.1  # who answers first is not named first
         seen = the_one(await examined(alice.address, bob.address), "nobody_leads")
     assert seen == "alice, bob look for a cluster themselves, and nobody leads one"
 
@@ -490,9 +491,9 @@ async def test_a_node_that_looks_for_its_cluster_beside_one_that_has_one_is_told
     async with oc.Node("alice", bootstrap=True) as alice:
         bob = oc.Node("bob", seeds=[closed_port()], bind="127.0.0.1:0", join_timeout=20.0)
         starting = asyncio.ensure_future(bob.start())
-        while not hasattr(bob, "_site") or not bob._site.peers.hello.advertise:
+        while not hasattr(bob, "_presence") or not bob._presence.peers.hello.advertise:
             await asyncio.sleep(0)
-        diagnosis = await examined(alice.address, bob._site.peers.hello.advertise)
+        diagnosis = await examined(alice.address, bob._presence.peers.hello.advertise)
         starting.cancel()
         await asyncio.wait((starting,))
     assert the_one(diagnosis, "joining") == "'bob' looks for its cluster itself"

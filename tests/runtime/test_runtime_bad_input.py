@@ -411,7 +411,7 @@ def test_a_silence_that_is_not_positive_is_refused() -> None:
 
 async def test_silence_reaches_the_protocols() -> None:
     async with oc.Node("alice", bootstrap=True, silence_ms=7) as node:
-        assert node._site.engine.stack.options.silence_ms == 7
+        assert node._presence.engine.stack.options.silence_ms == 7
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:

@@ -45,7 +45,7 @@ async def test_a_leave_that_cannot_end_leaves_a_cut_log(tmp_path: Path, ordercas
     async with ordercast_cluster(1, **options) as cluster:
         reader = asyncio.ensure_future(read(cluster.nodes[0]))
         await asyncio.sleep(0)
-        cluster.leader._site.engine.stop()  # alive, connected, deaf
+        cluster.leader._presence.engine.stop()  # alive, connected, deaf
         await cluster.groups[0].multicast(b"never numbered")
         leaving = asyncio.ensure_future(cluster.groups[0].leave())
         await asyncio.sleep(0)
@@ -122,22 +122,22 @@ async def test_closing_ends_the_question_what_became_of_us(
         async def nobody_answers(*_: object, **__: object) -> None:
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(node._site.peers, "dial", nobody_answers)
+        monkeypatch.setattr(node._presence.peers, "dial", nobody_answers)
         before = asyncio.all_tasks()
-        node._site.peers.bound[0].abort("cut")
+        node._presence.peers.bound[0].abort("cut")
         while not (asking := asyncio.all_tasks() - before):
             await asyncio.sleep(0)
         await node.aclose()
         assert all(task.done() for task in asking)
-        assert node._site.error is None
+        assert node._presence.error is None
 
 
 async def test_a_join_that_waits_for_the_leader_ends_with_the_node(ordercast_cluster) -> None:
     async with ordercast_cluster(1, close_timeout=0.2) as cluster:
         (node,) = cluster.nodes
-        cluster.leader._site.nodeship.handle = lambda *_: None
+        cluster.leader._presence.nodeship.handle = lambda *_: None
         joining = asyncio.ensure_future(node.join("g", order="total"))
-        while not node._site.nodeship.requests._pending:
+        while not node._presence.nodeship.requests._pending:
             await asyncio.sleep(0)
         await node.aclose()
         with pytest.raises(oc.GroupClosed, match="the node was closed"):

@@ -86,7 +86,7 @@ async def test_a_group_name_that_is_none_makes_no_group_at_the_leader(
         monkeypatch.setattr("ordercast.runtime.stay.check_name", lambda what, given: given)
         with pytest.raises(oc.UsageError, match="group name"):
             await cluster.nodes[0].join(name, order="total")
-        assert cluster.leader._site.nodeship.requests.names.described() == []
+        assert cluster.leader._presence.nodeship.requests.names.described() == []
         await cluster.nodes[0].join("fine", order="total")
 
 
@@ -109,7 +109,7 @@ async def test_numbers_that_no_trace_can_hold_are_their_senders_fault(
 ) -> None:
     async with ordercast_cluster(2, order="total", trace=tmp_path) as cluster:
         liar, node = cluster.nodes
-        liar._site.engine.multicast(
+        liar._presence.engine.multicast(
             cluster.groups[0]._member.group.gid, pack_messages(first, [b"x"])
         )
         async for event in node:
@@ -128,9 +128,9 @@ async def test_an_error_of_our_own_in_a_step_ends_the_node_visibly(
         def fail(events: object) -> None:
             raise AssertionError("a machine of ours is wrong")
 
-        monkeypatch.setattr(broken._site.engine.stack, "step", fail)
+        monkeypatch.setattr(broken._presence.engine.stack, "step", fail)
         with pytest.raises(AssertionError):
-            broken._site.engine.step([Multicast(1, b"")])
+            broken._presence.engine.step([Multicast(1, b"")])
         with pytest.raises(AssertionError, match="a machine of ours is wrong"):
             async for _ in broken:
                 pass
@@ -149,6 +149,6 @@ async def test_strangers_who_only_say_hello_lock_nobody_out() -> None:
 
 async def test_a_name_that_a_follower_made_up_is_answered_not_punished(ordercast_cluster) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
-        cluster.nodes[0]._site.peers.tell(LEADER, Enter(99, "a\nb", "total", None))
+        cluster.nodes[0]._presence.peers.tell(LEADER, Enter(99, "a\nb", "total", None))
         await (await cluster.groups[0].multicast(b"works")).ordered()
         assert cluster.leader.stats()["peer_faults"] == 0

@@ -66,7 +66,7 @@ async def test_an_excluded_node_is_told_the_view_that_the_others_went_on_with(
     ordercast_cluster, protocol: str
 ) -> None:
     async with ordercast_cluster(3, protocol=protocol) as cluster:
-        cluster.leader._site.engine.step([Broken(cluster.nodes[2]._site.me.pid)])
+        cluster.leader._presence.engine.step([Broken(cluster.nodes[2]._presence.me.pid)])
         with pytest.raises(oc.Excluded) as told:
             async for _ in cluster.nodes[2]:
                 pass
@@ -80,7 +80,7 @@ async def test_a_leaver_that_dies_before_its_last_word_changes_no_view_again(
 ) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         leaver, stayer = cluster.nodes
-        leaver._site.close_membership = lambda member: None  # it never says Left
+        leaver._presence.groups.close = lambda member: None  # it never says Left
         await cluster.groups[0].leave()
         view = await view_of(stayer, ("p2",))
         await cluster.kill(0)
@@ -101,15 +101,15 @@ async def test_nothing_is_kept_of_nodes_that_came_and_went(
         reading = asyncio.ensure_future(read_to_the_end(cluster.nodes[0]))
         visitor = oc.Node("visitor", seeds=[cluster.leader.address], rejoin=False)
         await visitor.start()
-        pid = visitor._site.me.pid
+        pid = visitor._presence.me.pid
         group = await visitor.join("main", protocol=protocol)
         await (await group.multicast(b"x")).ordered()
         if closed:
             await visitor.aclose()
         else:
-            visitor._site.peers.bound[0].abort("cut")
+            visitor._presence.peers.bound[0].abort("cut")
         for node in (cluster.leader, cluster.nodes[0]):
-            machine = next(iter(node._site.engine.stack.protocols.values()))
+            machine = next(iter(node._presence.engine.stack.protocols.values()))
             while pid in machine.done or (machine.book and pid in machine.book.last):
                 await asyncio.sleep(0.001)
             assert node.stats()["nodes"] == 2
@@ -168,7 +168,7 @@ async def test_a_coordinator_that_is_closed_is_succeeded_too(ordercast_cluster) 
 
 async def test_a_join_under_way_survives_the_coordinator(ordercast_cluster) -> None:
     async with ordercast_cluster(3) as cluster:
-        cluster.leader._site.engine.stop()
+        cluster.leader._presence.engine.stop()
         joining = asyncio.ensure_future(cluster.nodes[0].join("g", order="total"))
         while not cluster.nodes[0].stats()["groups"]:  # it answered; its view never comes
             await asyncio.sleep(0.001)
@@ -182,8 +182,8 @@ async def test_a_member_whose_connection_to_the_leader_broke_is_told_it_is_exclu
     async with ordercast_cluster(3, order="total", rejoin=False) as cluster:
         await (await cluster.groups[1].multicast(b"before")).ordered()
         await view_of(cluster.nodes[1], ("p1", "p2", "p3"))
-        leader = cluster.leader._site
-        pid = cluster.nodes[1]._site.me.pid
+        leader = cluster.leader._presence
+        pid = cluster.nodes[1]._presence.me.pid
         leader.peers.bound[pid].abort("the cable was cut")
         *seen, error = await read_to_the_end(cluster.nodes[1])
         assert seen == [b"before"]
@@ -199,7 +199,7 @@ async def test_of_two_members_that_lost_each_other_one_is_excluded_and_told(
     ordercast_cluster, protocol: str
 ) -> None:
     async with ordercast_cluster(3, protocol=protocol, rejoin=False) as cluster:
-        one, other = cluster.nodes[0]._site, cluster.nodes[1]._site
+        one, other = cluster.nodes[0]._presence, cluster.nodes[1]._presence
         one.peers.bound[other.me.pid].abort("the cable was cut")
         ends = [asyncio.ensure_future(read_to_the_end(node)) for node in cluster.nodes[:2]]
         done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -216,8 +216,8 @@ async def test_of_two_members_that_lost_each_other_one_is_excluded_and_told(
 
 async def test_the_name_of_an_excluded_node_is_free_for_a_new_one(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total", rejoin=False) as cluster:
-        pid = cluster.nodes[1]._site.me.pid
-        cluster.leader._site.peers.bound[pid].abort("the cable was cut")
+        pid = cluster.nodes[1]._presence.me.pid
+        cluster.leader._presence.peers.bound[pid].abort("the cable was cut")
         assert isinstance((await read_to_the_end(cluster.nodes[1]))[-1], oc.Excluded)
         async with oc.Node("p2", seeds=[cluster.leader.address]) as again:
             assert again.incarnation == 2
@@ -229,7 +229,7 @@ async def test_a_member_that_breaks_the_protocol_is_excluded_and_logged_once(
     ordercast_cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ordercast_cluster(3, order="total", rejoin=False) as cluster:
-        bad = cluster.nodes[1]._site
+        bad = cluster.nodes[1]._presence
         gid = cluster.groups[1]._member.group.gid
         with caplog.at_level(logging.WARNING, "ordercast.runtime.peers"):
             bad.engine.multicast(gid, b"\xc1 this is no list of messages")
@@ -244,7 +244,7 @@ async def test_a_member_that_breaks_the_protocol_is_excluded_and_logged_once(
 
 async def test_a_packet_of_a_group_that_nobody_opened_is_a_fault(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total", rejoin=False) as cluster:
-        bad = cluster.nodes[1]._site
+        bad = cluster.nodes[1]._presence
         bad.peers.transmit((0,), pack(77, 0, 0, b"\x90", b""))
         assert isinstance((await read_to_the_end(cluster.nodes[1]))[-1], oc.NodeOut)
         assert cluster.leader.stats()["peer_faults"] == 1
@@ -279,7 +279,7 @@ async def test_members_come_and_go_while_messages_flow(ordercast_cluster, protoc
             receipt = await group.multicast(b"hello")
             await receipt.ordered()
             if visit == 1:
-                visitor._site.fail(oc.GroupClosed("crashed"))
+                visitor._presence.fail(oc.GroupClosed("crashed"))
             await visitor.aclose()
         stop = True
         sent = await asyncio.gather(*sending)
@@ -314,8 +314,8 @@ async def test_a_node_that_dies_after_it_left_changes_no_view_any_more(
 async def test_a_node_that_dies_while_it_leaves_holds_nobody_up(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total", max_message=10, window_bytes=300) as cluster:
         stays, leaves = cluster.nodes
-        leaves._site.engine.step([Quit(cluster.groups[1]._member.group.gid)])
-        leaves._site.engine.stop()  # it will not see its last view, nor acknowledge anything
+        leaves._presence.engine.step([Quit(cluster.groups[1]._member.group.gid)])
+        leaves._presence.engine.stop()  # it will not see its last view, nor acknowledge anything
         await view_of(stays, ("p1",))
         await cluster.kill(1)
         reading = asyncio.ensure_future(read_to_the_end(stays))
@@ -327,9 +327,9 @@ async def test_a_node_that_dies_while_it_leaves_holds_nobody_up(ordercast_cluste
 
 async def test_a_leave_under_way_survives_the_coordinator(ordercast_cluster) -> None:
     async with ordercast_cluster(3, order="total") as cluster:
-        cluster.leader._site.engine.stop()
+        cluster.leader._presence.engine.stop()
         leaving = asyncio.ensure_future(cluster.groups[0].leave())
-        while not cluster.nodes[0]._site.engine.stack.unwants:
+        while not cluster.nodes[0]._presence.engine.stack.unwants:
             await asyncio.sleep(0.001)
         assert not leaving.done()
         await cluster.kill_leader()
@@ -342,7 +342,7 @@ async def test_a_node_given_up_while_it_is_dialled_leaves_no_complaint(
     complaints: list[dict] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
     async with oc.Node("a", bootstrap=True) as node:
-        peers = node._site.peers
+        peers = node._presence.peers
 
         async def refused_meanwhile(*_: object, **__: object) -> None:
             peers.part(7, "it is back under another number")

@@ -69,7 +69,7 @@ async def test_a_node_that_hangs_up_on_a_newcomer_is_dialled_again(
         oc.Node("a", bootstrap=True) as a,
         oc.Node("b", seeds=[a.address]) as b,
     ):
-        peers = b._site.peers
+        peers = b._presence.peers
         let_in = peers.on_hello
         hung_up = []
 
@@ -92,21 +92,21 @@ async def test_a_newcomer_that_dies_on_its_way_keeps_no_other_one_out(
     ask = Nodeship._ask_contacts
 
     def ask_unless_ghost(self: Nodeship) -> None:
-        if self._site.peers.hello.name != "ghost":
+        if self._presence.peers.hello.name != "ghost":
             ask(self)
 
     monkeypatch.setattr(Nodeship, "_ask_contacts", ask_unless_ghost)
     async with oc.Node("a", bootstrap=True) as a:
         ghost = oc.Node("ghost", seeds=[a.address])
         coming = asyncio.ensure_future(ghost.start())
-        while a._site.directory.named("ghost") is None:
+        while a._presence.directory.named("ghost") is None:
             await asyncio.sleep(0)
         unanswered = asyncio.Event()
-        monkeypatch.setattr(ghost._site.peers, "_welcome", lambda conn, node: unanswered.set())
+        monkeypatch.setattr(ghost._presence.peers, "_welcome", lambda conn, node: unanswered.set())
         late = oc.Node("late", seeds=[a.address], join_timeout=600.0)
         starting = asyncio.ensure_future(late.start())
         await unanswered.wait()
-        ghost._site.fail(GroupClosed("this node was killed"))
+        ghost._presence.fail(GroupClosed("this node was killed"))
         async with asyncio.timeout(HANGS):
             await starting
         assert late.stats()["node_view"]["members"] == ["a#1", "late#1"]

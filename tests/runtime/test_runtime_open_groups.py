@@ -218,7 +218,7 @@ async def test_a_guest_that_dies_holds_nobody_up(ordercast_cluster, protocol: st
         await guest.start()
         await guest.send_to(GROUP, b"a")
         assert await take(cluster.nodes[0], 1) == [("guest", b"a")]
-        guest._site.fail(oc.GroupClosed("killed"))
+        guest._presence.fail(oc.GroupClosed("killed"))
         late = await cluster.nodes[1].join("late", order="total", scope="group")
         assert late.members == ("p2",)
         receipt = await cluster.groups[0].multicast(b"b")
@@ -287,7 +287,7 @@ async def test_a_guest_that_is_not_let_in_in_time_is_told_and_may_try_again(
         ordercast_cluster(2, protocol="fifo") as cluster,
         outsider(cluster, join_timeout=0.3) as guest,
     ):
-        stuck = cluster.nodes[1]._site.engine
+        stuck = cluster.nodes[1]._presence.engine
         step, stuck.step = stuck.step, lambda events: None
         for _ in range(2):
             with pytest.raises(oc.JoinTimeout, match="not let in as a guest"):
@@ -316,7 +316,7 @@ async def test_an_unknown_group_is_an_error_that_names_those_there_are() -> None
             with pytest.raises(oc.UsageError, match="'prices' to send to: there is 'orders'"):
                 await node.send_to("prices", b"x")
         assert "prices" not in {
-            group["name"] for group in a._site.nodeship.requests.names.described()
+            group["name"] for group in a._presence.nodeship.requests.names.described()
         }
 
 

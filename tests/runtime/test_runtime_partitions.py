@@ -38,7 +38,7 @@ class Cable:
         nodes = [node for side in sides for node in side]
         self.sides = tuple(frozenset(node.address for node in side) for side in sides)
         for node in nodes:
-            peers = node._site.peers
+            peers = node._presence.peers
             for conn in (*peers.bound.values(), *peers._unbound):
                 hello = conn.hello
                 if hello is not None and self._is_cut(node.address, hello.advertise):

@@ -16,8 +16,8 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime import reentry
 from ordercast.runtime.control import Refused
 from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.presence import Presence
 from ordercast.runtime.reentry import why_no_seed
-from ordercast.runtime.site import Site
 from ordercast.runtime.status import query_status
 from ordercast.runtime.stay import Stays
 from ordercast.trace.oracle import judge
@@ -28,8 +28,8 @@ Stream = oc.Node | oc.Group
 
 def cut(cluster: oc.LocalCluster, place: int) -> None:
     """Break the connection of a member to the leader: the member is excluded, and alive."""
-    pid = cluster.nodes[place]._site.me.pid
-    cluster.leader._site.peers.bound[pid].abort("the cable was cut")
+    pid = cluster.nodes[place]._presence.me.pid
+    cluster.leader._presence.peers.bound[pid].abort("the cable was cut")
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -76,7 +76,7 @@ class Doorkeeper:
 
     def __init__(self, cluster: oc.LocalCluster) -> None:
         self.refused = 0
-        self._role = cluster.leader._site.coordination
+        self._role = cluster.leader._presence.coordination
         self._role._objection = self._refuse
 
     def _refuse(self, *_: object) -> Refused:
@@ -196,7 +196,7 @@ async def test_a_node_on_its_way_back_is_at_its_address_and_tells_of_the_outage(
 ) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
         (node,) = cluster.nodes
-        address, role = node.address, cluster.leader._site.coordination
+        address, role = node.address, cluster.leader._presence.coordination
         asked: list[tuple[Any, ...]] = []
         role.consider = lambda *question: asked.append(question)
         cut(cluster, 0)
@@ -216,13 +216,13 @@ async def test_a_seed_that_is_out_itself_sends_a_newcomer_to_the_next_one(
 ) -> None:
     async with ordercast_cluster(1, order="total") as cluster:
         (node,) = cluster.nodes
-        seeds, role = [node.address, cluster.leader.address], cluster.leader._site.coordination
+        seeds, role = [node.address, cluster.leader.address], cluster.leader._presence.coordination
         asked: list[tuple[Any, ...]] = []
         role.consider = lambda *question: asked.append(question)
         cut(cluster, 0)
         await until(lambda: asked)
         del role.consider
-        assert "not in the cluster" in await why_no_seed(cluster.leader._site, node.address)
+        assert "not in the cluster" in await why_no_seed(cluster.leader._presence, node.address)
         async with oc.Node("newcomer", seeds=seeds) as newcomer:
             assert newcomer.stats()["nodes"] == 2
             role.consider(*asked[0])
@@ -234,7 +234,7 @@ async def test_nodes_that_are_out_together_come_back_together(ordercast_cluster)
     async with ordercast_cluster(5, order="causal") as cluster:
         out = cluster.nodes[3:]  # the others are a majority
         for node in out:
-            node._site.fail(oc.Excluded("main", 6, "for a test"))
+            node._presence.fail(oc.Excluded("main", 6, "for a test"))
         for node in out:
             await back(node)
         await (await cluster.groups[4].multicast(b"all here")).ordered()
@@ -282,7 +282,7 @@ async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
     async with ordercast_cluster(2, order="total", close_timeout=0.5) as cluster:
         node = cluster.nodes[1]
         tasks = asyncio.all_tasks()
-        role = cluster.leader._site.nodeship.requests
+        role = cluster.leader._presence.nodeship.requests
         role.handle = lambda pid, question: None
         cut(cluster, 1)
         await until(lambda: node.incarnation == 2)
@@ -295,7 +295,7 @@ async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
 async def test_a_join_that_the_outage_ended_is_not_gone_on_with(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
-        site = two._site
+        site = two._presence
         install = site.install
 
         def install_and_fail(view: Any) -> None:
@@ -323,7 +323,7 @@ async def test_what_waits_for_the_state_of_another_group_comes_before_the_error(
         await until(lambda: cluster.groups[1]._member.gate.held)
         await cluster.groups[0].multicast(b"behind the gate")
         await until(lambda: main(two)["inbox_frames"])
-        two._site.fail(oc.Excluded("main", 3, "for a test"))
+        two._presence.fail(oc.Excluded("main", 3, "for a test"))
         with pytest.raises(oc.Excluded):
             await joining
         assert [m.body for m in await read_until_out(two)] == [b"behind the gate"]
@@ -350,14 +350,14 @@ async def test_out_again_before_all_groups_are_joined_it_joins_all_of_them_in_th
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
         others = await cluster.join("other", order="fifo")
-        role = cluster.leader._site.nodeship.requests
+        role = cluster.leader._presence.nodeship.requests
         enter, role.handle = (
             role.handle,
             lambda pid, asked: enter(pid, asked) if asked.group == "main" else cut(cluster, 1),
         )
         cut(cluster, 1)
         await until(lambda: two.incarnation == 2)
-        await until(lambda: two._site.error is not None or two.incarnation == 3)
+        await until(lambda: two._presence.error is not None or two.incarnation == 3)
         role.handle = enter
         await until(lambda: not two.stats()["out_reason"])
         assert two.incarnation >= 3
@@ -427,7 +427,7 @@ async def test_a_guest_is_a_guest_again(ordercast_cluster) -> None:
     ):
         await guest.send_to("main", b"before")
         await message(cluster.nodes[0], b"before")
-        cluster.leader._site.peers.bound[guest._site.me.pid].abort("the cable was cut")
+        cluster.leader._presence.peers.bound[guest._presence.me.pid].abort("the cable was cut")
         await back(guest)
         assert list(guest.stats()["guest_of"]) == ["main"]
         await (await guest.send_to("main", b"after")).ordered()
@@ -460,7 +460,7 @@ class Held:
 
     def __init__(self, cluster: oc.LocalCluster) -> None:
         self.questions: list[tuple[Any, ...]] = []
-        self._role = cluster.leader._site.nodeship.requests
+        self._role = cluster.leader._presence.nodeship.requests
         self._role.handle = lambda *question: self.questions.append(question)
 
     def release(self) -> None:
@@ -503,9 +503,9 @@ async def test_a_group_that_is_left_while_it_is_joined_again_is_left_at_once(
 async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follow, failed = Site.follow, []
+    follow, failed = Presence.follow, []
 
-    async def fail_once(site: Site, *given: Any, **named: Any) -> dict[str, str]:
+    async def fail_once(site: Presence, *given: Any, **named: Any) -> dict[str, str]:
         unreachable = await follow(site, *given, **named)
         if not failed:
             failed.append(site)
@@ -517,7 +517,7 @@ async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
         guard = Doorkeeper(cluster)
         cut(cluster, 1)
         await read_until_out(two)
-        monkeypatch.setattr(Site, "follow", fail_once)
+        monkeypatch.setattr(Presence, "follow", fail_once)
         guard.stop()
         await back(two, 3)
         assert failed and two.stats()["re_entries"] == 1
@@ -527,11 +527,11 @@ async def test_an_attempt_that_fails_half_way_is_no_outage_of_its_own(
 async def test_an_error_of_ours_on_the_way_back_ends_the_stream_with_it(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(site: Site, *_: object, **__: object) -> dict[str, str]:
+    async def fail(site: Presence, *_: object, **__: object) -> dict[str, str]:
         raise RuntimeError("a bug")
 
     async with ordercast_cluster(2, order="total") as cluster:
-        monkeypatch.setattr(Site, "follow", fail)
+        monkeypatch.setattr(Presence, "follow", fail)
         cut(cluster, 1)
         await read_until_out(cluster.nodes[1])
         with pytest.raises(RuntimeError, match="a bug"):
@@ -557,7 +557,7 @@ async def test_a_way_back_that_waits_ends_when_the_next_one_begins(
             await until(lambda: refused)
             assert "again yet" in two.stats()["out_reason"]
             cut(cluster, 1)
-            await until(lambda: two._site.error is not None)
+            await until(lambda: two._presence.error is not None)
         await back(two, 3)
         assert asyncio.all_tasks() - {two._returning} <= tasks
 
@@ -639,7 +639,7 @@ async def test_a_node_that_is_dissolved_comes_back_and_the_application_only_wait
         )  # as a flush does
         guard = Doorkeeper(cluster)
         for node in (two, guest):
-            node._site.fail(Dissolved())
+            node._presence.fail(Dissolved())
         calls = [
             asyncio.ensure_future(call)
             for call in (group.multicast(b"late"), guest.send_to("main", b"guest 1"))
@@ -672,7 +672,7 @@ async def bodies(node: oc.Node, wanted: list[bytes]) -> None:
 async def test_a_node_that_is_dissolved_and_closed_keeps_nobody_waiting(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         Doorkeeper(cluster)
-        cluster.nodes[1]._site.fail(Dissolved())
+        cluster.nodes[1]._presence.fail(Dissolved())
         waiting = asyncio.ensure_future(cluster.groups[1].multicast(b"x"))
         await asyncio.sleep(0)
         await cluster.nodes[1].aclose()

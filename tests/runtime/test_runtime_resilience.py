@@ -32,7 +32,7 @@ async def test_a_message_is_delivered_and_ordered_when_enough_hold_it(
 
 async def test_a_message_that_too_few_hold_says_so_and_is_not_ordered(ordercast_cluster) -> None:
     async with ordercast_cluster(2, protocol="fifo", uniform=True) as cluster:
-        other = cluster.nodes[1]._site.engine
+        other = cluster.nodes[1]._presence.engine
         receive, packets = other.receive, []
         other.receive = lambda *packet: packets.append(packet)
         receipt = await cluster.groups[0].multicast(b"m")

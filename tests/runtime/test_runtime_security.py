@@ -176,7 +176,7 @@ def test_an_address_that_others_tell_is_not_called_in_plain_text_either():
     async def scenario():
         async with oc.Node("alice", bootstrap=True) as alice:
             with pytest.raises(oc.PeerError, match="nothing would be encrypted"):
-                await alice._site.peers.dial("192.0.2.7:7700", 1.0)
+                await alice._presence.peers.dial("192.0.2.7:7700", 1.0)
 
     run(scenario())
 

@@ -23,7 +23,7 @@ TWO: dict[str, Any] = {"protocol": "two_layered"}
 
 def located(node: oc.Node) -> dict[str, Whereabouts]:
     """Who is where, in the node view in force at this node."""
-    return {entry.name: entry.whereabouts for entry in node._site.engine.stack.node_view.nodes}
+    return {entry.name: entry.whereabouts for entry in node._presence.engine.stack.node_view.nodes}
 
 
 async def members(group: oc.Group, count: int) -> None:
@@ -47,9 +47,9 @@ async def test_the_site_of_each_node_is_known_to_all_and_still_when_it_comes_bac
             await members(group, 3)
             assert located(node) == expected
             assert node.stats()["groups"]["g"]["subgroups"] == [["a", "b"], ["c"]]
-            for conn in node._site.peers.bound.values():  # also those between sites
+            for conn in node._presence.peers.bound.values():  # also those between sites
                 assert conn._transport.get_extra_info("ssl_object").version() == "TLSv1.3"
-        c._site.fail(Excluded("the cluster", 1, "a test", rejoins=True))
+        c._presence.fail(Excluded("the cluster", 1, "a test", rejoins=True))
         with pytest.raises(NodeOut):
             async for _ in c:
                 pass
@@ -95,7 +95,7 @@ async def test_the_first_member_fixes_the_delivery_level_of_a_group() -> None:
         second = await b.join("g", "causal")
         await members(first, 2)
         for node in (a, b):
-            [machine] = node._site.engine.stack.protocols.values()
+            [machine] = node._presence.engine.stack.protocols.values()
             assert machine.options.delivery_level == "ack"
         await first.multicast(b"hello")
         bodies = (event.body async for event in second if isinstance(event, oc.Message))
@@ -110,7 +110,7 @@ async def test_a_delivery_level_is_refused_where_there_is_none() -> None:
         with pytest.raises(ValueError, match="delivery_level='acked' is unknown; use 'causal', 'p"):
             await a.join("g", **TWO, delivery_level="acked")  # type: ignore[arg-type]
         await a.join("g", "total")
-        assert a._site.nodeship.requests.names._find("g").delivery_level is None
+        assert a._presence.nodeship.requests.names._find("g").delivery_level is None
 
 
 # -- what waits -----------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ async def test_only_what_goes_to_another_site_waits_for_more(milliseconds: int) 
         oc.Node("c", seeds=[a.address], site="osaka") as c,
         oc.Node("d", seeds=[a.address]) as d,
     ):
-        site, pids = a._site, tuple(node._site.me.pid for node in (b, c, d))
+        site, pids = a._presence, tuple(node._presence.me.pid for node in (b, c, d))
         connections, sent = site.peers, Sent()
         site.peers = sent  # type: ignore[assignment]
         site.transmit_wide(pids, b"packet", None)
@@ -161,19 +161,19 @@ async def test_a_gateway_sends_a_message_where_it_may_wait_and_its_own_site_gets
         groups = [await node.join("g", **TWO) for node in (a, b, c)]
         await members(groups[0], 3)
         waiting: list[int] = []
-        send = a._site.peers.transmit_soon
+        send = a._presence.peers.transmit_soon
 
         def noted(pid: int, packet: bytes, seconds: float, enough: int) -> None:
             waiting.append(pid)
             send(pid, packet, seconds, enough)
 
-        monkeypatch.setattr(a._site.peers, "transmit_soon", noted)
+        monkeypatch.setattr(a._presence.peers, "transmit_soon", noted)
         await groups[0].multicast(b"hello")
         for group in groups[1:]:
             async with asyncio.timeout(PATIENCE):
                 bodies = (event.body async for event in group if isinstance(event, oc.Message))
                 assert await anext(bodies) == b"hello"
-        assert set(waiting) == {c._site.me.pid}
+        assert set(waiting) == {c._presence.me.pid}
 
 
 def test_messages_between_gateways_may_wait_and_what_makes_losses_good_may_not() -> None:

@@ -120,11 +120,11 @@ class Withheld:
     """Packets of groups from one node to another are kept back."""
 
     def __init__(self, src: oc.Node, dst: oc.Node) -> None:
-        self._site = dst._site
-        self._src = src._site.me.pid
-        self._take = self._site.on_packets
+        self._presence = dst._presence
+        self._src = src._presence.me.pid
+        self._take = self._presence.on_packets
         self._kept: list[tuple] = []
-        self._site.on_packets = self.on_packets  # type: ignore[method-assign]
+        self._presence.on_packets = self.on_packets  # type: ignore[method-assign]
 
     def on_packets(self, pid: int, frames: list, conn: object) -> None:
         kept = [frame for frame in frames if frame[0] != CONTROL_CHANNEL and pid == self._src]
@@ -132,7 +132,7 @@ class Withheld:
         self._take(pid, [frame for frame in frames if frame not in kept], conn)  # type: ignore[arg-type]
 
     def let_go(self) -> None:
-        self._site.on_packets = self._take  # type: ignore[method-assign]
+        self._presence.on_packets = self._take  # type: ignore[method-assign]
         for packets in self._kept:
             self._take(*packets)
 
@@ -155,7 +155,7 @@ async def second_choice(
 
 def has_come(joiner: Log) -> bool:
     """Is all of a state here, set or not?"""
-    request = joiner.node._site.states._seeking["log"]._request
+    request = joiner.node._presence.states._seeking["log"]._request
     return request is not None and request.is_complete
 
 
@@ -265,7 +265,7 @@ async def test_a_later_state_is_taken_when_the_program_comes_again(ordercast_clu
         while isinstance(event := await anext(stream), oc.View):
             pass
         first.read()
-        giver = second.node._site.memberships[1].giver
+        giver = second.node._presence.groups.memberships[1].giver
         await until(lambda: bool(giver._asked))
         assert second.gets == 0
         second.take(event)
@@ -414,7 +414,7 @@ async def test_a_joiner_that_dies_is_forgotten(ordercast_cluster) -> None:
         stalled = Stalled(joiner.node)
         joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
         await stalled.until_full()
-        giver = member.node._site.memberships[1].giver
+        giver = member.node._presence.groups.memberships[1].giver
         assert giver is not None and giver.notes
         assert member.node.stats()["state"]["giving_bytes"] == LARGE + 2
         await cluster.kill(1)
@@ -501,7 +501,7 @@ async def test_a_node_that_was_excluded_comes_back_to_the_state(ordercast_cluste
         await out.node.join("log", order="total", state=out.state)
         await group.multicast(b"1")
         await asyncio.gather(member.has(1), out.has(1))
-        cluster.leader._site.engine.step([Broken(out.node._site.me.pid)])
+        cluster.leader._presence.engine.step([Broken(out.node._presence.me.pid)])
         await until(lambda: group.members == ("p1",))
         await group.multicast(b"2")
         await out.has(2)
@@ -516,7 +516,7 @@ async def test_a_node_that_comes_back_asks_until_it_gets_the_state(ordercast_clu
         out.read(again)  # a stream of its own, which goes on too
         await out.until(lambda: bool(out.views))
         member.breaks = True
-        cluster.leader._site.engine.step([Broken(out.node._site.me.pid)])
+        cluster.leader._presence.engine.step([Broken(out.node._presence.me.pid)])
         await until(lambda: member.failures > 1)
         with pytest.raises(oc.Excluded):  # it is in the view, and without the state
             await again.multicast(b"too early")
@@ -532,9 +532,9 @@ async def test_a_node_that_comes_back_asks_until_it_gets_the_state(ordercast_clu
 async def test_a_join_that_only_asks_around_ends_with_its_node(ordercast_cluster) -> None:
     async with ordercast_cluster(2, rejoin=False) as cluster:
         joiner = Log(cluster.nodes[1])
-        cluster.nodes[0]._site.states.handle = lambda *_: None  # type: ignore[method-assign]
+        cluster.nodes[0]._presence.states.handle = lambda *_: None  # type: ignore[method-assign]
         joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
-        await until(lambda: bool(joiner.node._site.states._seeking))
+        await until(lambda: bool(joiner.node._presence.states._seeking))
         await cluster.kill(1)
         with pytest.raises(oc.GroupClosed, match="killed"):
             await joining
@@ -560,7 +560,7 @@ async def test_a_state_that_is_not_what_was_said_is_a_fault_of_its_giver(
         await member.node.join("log", order="total", state=member.state)  # and never reads
         joining = asyncio.ensure_future(joiner.node.join("log", order="total", state=joiner.state))
         await until(lambda: "p1" in joiner.node.stats()["groups"].get("log", {}).get("members", ()))
-        states, giver = joiner.node._site.states, member.node._site.me.pid
+        states, giver = joiner.node._presence.states, member.node._presence.me.pid
         with pytest.raises(oc.PeerError, match=fault):
             for message, payload in messages:
                 states.handle(giver, message, payload)

@@ -210,7 +210,7 @@ async def test_closing_is_idempotent_and_may_be_called_by_many(protocol: str) ->
 
 async def test_closing_is_bounded_when_the_leader_does_not_answer(ordercast_cluster) -> None:
     async with ordercast_cluster(1, order="total", close_timeout=0.2) as cluster:
-        cluster.leader._site.engine.stop()  # alive, connected, deaf
+        cluster.leader._presence.engine.stop()  # alive, connected, deaf
         await cluster.groups[0].multicast(b"never numbered")
         await cluster.nodes[0].aclose()
 
@@ -221,7 +221,7 @@ async def test_a_join_that_a_stuck_member_holds_up_times_out_and_the_node_lives_
     async with ordercast_cluster(2, join_timeout=0.2, close_timeout=0.2) as cluster:
         stuck, node = cluster.nodes
         await stuck.join("g", order="fifo")
-        stuck._site.engine.stop()  # alive, connected, deaf: it never reports for the next view
+        stuck._presence.engine.stop()  # alive, connected, deaf: it never reports for the next view
         with pytest.raises(oc.JoinTimeout, match="first view did not come"):
             await node.join("g", order="fifo")
         group = await node.join("other", order="total")

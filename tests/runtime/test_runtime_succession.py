@@ -72,7 +72,7 @@ async def test_one_that_was_let_in_and_died_with_its_coordinator_keeps_nobody_ou
     async with ordercast_cluster(3, order="total", join_timeout=4.0) as cluster:
         address = f"127.0.0.1:{free_port()}"  # nobody listens there
         for node in (cluster.leader, *cluster.nodes):
-            node._site.coordination.expect(NodeEntry(99, "dead", 1, address))
+            node._presence.coordination.expect(NodeEntry(99, "dead", 1, address))
         await cluster.kill_leader()
         for node in cluster.nodes:
             await until_coordinator(node, "p1#1")
@@ -86,13 +86,13 @@ async def test_one_that_was_let_in_by_a_coordinator_that_died_asks_again_and_com
     async with ordercast_cluster(2, order="total") as cluster:
         address = f"127.0.0.1:{free_port()}"
         for node in (cluster.leader, *cluster.nodes):  # the last word of the dead; to "late", none
-            node._site.coordination.expect(NodeEntry(99, "late", 1, address))
+            node._presence.coordination.expect(NodeEntry(99, "late", 1, address))
         with pytest.raises(oc.UsageError, match="in the cluster"):
             await oc.Node("late", seeds=[cluster.nodes[1].address]).start()
         async with oc.Node("late", bind=address, seeds=[cluster.nodes[1].address]) as late:
             group = await late.join("main", order="total")
             assert group.members == ("p1", "p2", "late")
-            assert all(99 not in node._site.directory.live for node in cluster.nodes)
+            assert all(99 not in node._presence.directory.live for node in cluster.nodes)
 
 
 async def test_a_node_joins_after_a_succession(ordercast_cluster) -> None:
@@ -123,7 +123,7 @@ async def test_the_first_of_a_static_list_that_starts_again_joins_the_others() -
     nodes = [oc.Node(name, members=members) for name in members]
     for node in nodes:
         await node.start()
-    nodes[0]._site.fail(oc.GroupClosed("killed"))
+    nodes[0]._presence.fail(oc.GroupClosed("killed"))
     await until_coordinator(nodes[1], "m1#1")
     async with oc.Node("m0", members=members) as again:
         assert again.incarnation == 2

@@ -83,14 +83,14 @@ async def test_stats_show_what_the_machines_keep(ordercast_cluster, protocol: st
         assert group["max_held"] == 500 and group["frames_kept"] >= 5
         history = cluster.leader.stats()["leads"]["history"]
         assert (history >= 5) == PROTOCOLS[protocol].declaration.sequenced
-        stack = cluster.leader._site.engine.stack
+        stack = cluster.leader._presence.engine.stack
         assert stack.options.fetch_batch == 7
 
 
 async def test_a_limit_of_frames_held_back_shows_how_near_it_is(ordercast_cluster) -> None:
     async with ordercast_cluster(2, protocol="fifo", frame_bytes=1) as cluster:
         sender, receiver = cluster.nodes
-        engine = receiver._site.engine
+        engine = receiver._presence.engine
         take, lost = engine.receive, []
 
         def lose_the_first(src: int, frames: list, on_control: object) -> None:
@@ -111,7 +111,7 @@ async def test_stats_count_what_waits_for_a_holder_of_the_frames_before(
 ) -> None:
     async with ordercast_cluster(2, protocol="cbcast", resilience=resilience) as cluster:
         others = [await node.join("other", order="causal") for node in cluster.nodes]
-        engine = cluster.nodes[1]._site.engine
+        engine = cluster.nodes[1]._presence.engine
         engine.receive = lambda src, frames, on_control: None  # it holds nothing
         await cluster.groups[0].multicast(b"first")
         await others[0].multicast(b"second")
@@ -126,7 +126,7 @@ async def test_stats_count_what_waits_for_a_holder_of_the_frames_before(
 async def test_stats_count_what_is_said_while_a_view_changes(ordercast_cluster) -> None:
     async with ordercast_cluster(2, protocol="fifo") as cluster:
         member = cluster.nodes[1]
-        [(g, membership)] = member._site.engine.stack.memberships.items()
+        [(g, membership)] = member._presence.engine.stack.memberships.items()
         membership.queued.append(Multicast(g, b"said meanwhile"))
         assert member.stats()["groups"]["main"]["frames_unsent"] == 1
 
@@ -177,8 +177,8 @@ async def test_a_leader_shows_whose_report_a_view_lacks():
     async with oc.Node("alice", bootstrap=True) as alice:
         await alice.join("chat", order="causal")
         assert alice.stats()["leads"]["views_wait_for"] == {}
-        stack, gid = alice._site.engine.stack, 1
-        alice._site.directory.identities[9] = "silent#1"
+        stack, gid = alice._presence.engine.stack, 1
+        alice._presence.directory.identities[9] = "silent#1"
         stack.memberships[gid].plans = {gid: Plan(stack.view(gid))}
         stack.memberships[gid].expected = {9: None}
         stack.memberships[gid].reported = {9: {}}

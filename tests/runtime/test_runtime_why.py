@@ -24,8 +24,8 @@ class Detour:
     """Keeps the packets of one node to another until they are let go."""
 
     def __init__(self, receiver: oc.Node, sender: oc.Node) -> None:
-        self.engine = receiver._site.engine
-        self.sender = sender._site.me.pid
+        self.engine = receiver._presence.engine
+        self.sender = sender._presence.me.pid
         self.take = self.engine.receive
         self.kept: list = []
         self.engine.receive = self.receive
@@ -129,9 +129,12 @@ async def test_a_group_answers_for_itself_where_one_machine_serves_several() -> 
         for name in ("red", "blue"):
             for node in (a, b, c):
                 await node.join(name, protocol="cbcast")
-        groups = {n.name: {m.group.name: m for m in n._site.memberships.values()} for n in (a, b)}
-        at_c = {m.group.name: oc.Group(c, m) for m in c._site.memberships.values()}
-        everybody = [m for n in (a, b, c) for m in n._site.memberships.values()]
+        groups = {
+            n.name: {m.group.name: m for m in n._presence.groups.memberships.values()}
+            for n in (a, b)
+        }
+        at_c = {m.group.name: oc.Group(c, m) for m in c._presence.groups.memberships.values()}
+        everybody = [m for n in (a, b, c) for m in n._presence.groups.memberships.values()]
         await until(lambda: all(m.view is not None and len(m.view.members) == 3 for m in everybody))
         detour = Detour(c, a)
         await groups["a"]["red"].multicast(b"1")
@@ -276,7 +279,7 @@ async def test_a_look_asks_for_no_reasons(ordercast_cluster, monkeypatch) -> Non
     async with ordercast_cluster(1, protocol="fifo") as cluster:
         [node], [group] = cluster.nodes, cluster.groups
         asked.clear()
-        node._site.engine.ages.look()
+        node._presence.engine.ages.look()
         assert node.stats()["groups"]["main"]["oldest_held_seconds"] == 0
         assert set(asked) == {"waiting_frames"}
         assert group.held_back() == []
@@ -289,7 +292,7 @@ async def test_under_a_trace_the_machine_is_asked_once_per_event(
     asked = counted(monkeypatch)
     options = {"trace": tmp_path, "trace_level": "protocol"}
     async with ordercast_cluster(1, protocol="fifo", **options) as cluster:
-        engine = cluster.nodes[0]._site.engine
+        engine = cluster.nodes[0]._presence.engine
         [g] = engine.stack.protocols
         asked.clear()
         engine.step([Receive(9, g, 0, FifoData(1, 0)), Receive(9, g, 0, FifoData(2, 0))])
@@ -311,7 +314,7 @@ async def test_the_trace_tells_what_waited_and_what_released_it(
         await read(asker, 2)
         await read(answerer, 2)
         await cluster.groups[1].multicast_many([b"one", b"two"])
-        await until(listener._site.engine.stack.held_back)
+        await until(listener._presence.engine.stack.held_back)
         await asyncio.sleep(LOOK_SECONDS / 2)
         [held] = cluster.groups[2].held_back()
         assert held.seconds > LOOK_SECONDS / 4  # it was seen before anybody asked

@@ -133,7 +133,7 @@ async def test_a_wish_that_takes_long_is_begun_once_and_waited_for(
     monkeypatch.setattr(administration, "HOLD_SECONDS", 0.01)
     async with ordercast_cluster(2, sequencer=False) as cluster:
         slow = SlowPlacement()
-        answering = cluster.leader._site.administration
+        answering = cluster.leader._presence.administration
         answering.placement = slow
         asked = Administrator([cluster.nodes[1].address], timeout=30)
         moving = asyncio.ensure_future(asked.migrate("g", "p2"))
@@ -154,7 +154,7 @@ async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.Mon
     monkeypatch.setattr(Placement, "sequencer_of", lambda self, entry: sequencer[entry.name])
     monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
     monkeypatch.setattr(
-        Placement, "_say", lambda self, wish: begun.add((self._site.me.pid, wish.to))
+        Placement, "_say", lambda self, wish: begun.add((self._presence.me.pid, wish.to))
     )
     async with (
         oc.Node("s1", bootstrap=True) as first,
@@ -211,7 +211,7 @@ async def test_too_many_wishes_are_refused_and_counted(ordercast_cluster, monkey
     monkeypatch.setattr(administration, "MAX_UNDER_WAY", 1)
     async with ordercast_cluster(1, sequencer=False) as cluster:
         slow = SlowPlacement()
-        answering = cluster.leader._site.administration
+        answering = cluster.leader._presence.administration
         answering.placement = slow
         asked = Administrator([cluster.leader.address], timeout=30)
         moving = asyncio.ensure_future(asked.migrate("g", "p2"))
@@ -274,13 +274,13 @@ async def test_a_table_that_is_none_closes_who_asks_for_it(ordercast_cluster) ->
         assert cluster.leader.stats()["peer_faults"] == 1
 
 
-async def test_a_node_that_is_not_in_yet_says_so(ordercast_cluster) -> None:
+async def test_a_node_that_is_not_in_yet_says_so() -> None:
     node = oc.Node("late", seeds=["127.0.0.1:1"], join_timeout=5.0)
     starting = asyncio.ensure_future(node.start())
-    while not hasattr(node, "_site") or not node._site.peers.hello.advertise:
+    while not hasattr(node, "_presence") or not node._presence.peers.hello.advertise:
         await asyncio.sleep(0.01)
     with pytest.raises(ConnectionError, match="not in the cluster now"):
-        await Administrator([node._site.peers.address]).migrate("g", "s")
+        await Administrator([node._presence.peers.address]).migrate("g", "s")
     starting.cancel()
     await asyncio.wait((starting,))
 

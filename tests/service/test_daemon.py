@@ -119,7 +119,7 @@ async def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) 
             begun.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(alice._site.administration.placement, "drain", drain)
+        monkeypatch.setattr(alice._presence.administration.placement, "drain", drain)
         async with running("--peers", alice.address) as daemon:
             http = (await daemon.until("serves health and metrics"))["http"]
             await daemon.until("ready")

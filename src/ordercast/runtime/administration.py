@@ -34,7 +34,7 @@ from ordercast.runtime.placement import TABLES, Placement
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 log = logging.getLogger("ordercast.runtime.administration")
 
@@ -53,9 +53,9 @@ PAGE_BYTES = 512 * 1024  # of rows in one reply
 class Administration:
     """Answers tables and wishes."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.placement = Placement(site)
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self.placement = Placement(presence)
         self._under_way: dict[Wish, asyncio.Task[Control]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self.wishes = 0  # that were made here, without repetitions
@@ -76,13 +76,13 @@ class Administration:
 
     def _elsewhere(self) -> Control | None:
         """The answer of one that cannot know; None: this node coordinates."""
-        site = self._site
-        if not site.in_cluster or site.error is not None:
+        presence = self._presence
+        if not presence.in_cluster or presence.error is not None:
             return NotDone("out", "this node is not in the cluster now; ask another one")
-        if site.blocked is not None:
-            return NotDone("out", str(site.blocked))
-        if not site.nodeship.coordinates:
-            return Redirect(site.nodeship.coordinator.address)
+        if presence.blocked is not None:
+            return NotDone("out", str(presence.blocked))
+        if not presence.nodeship.coordinates:
+            return Redirect(presence.nodeship.coordinator.address)
         return None
 
     # -- tables -----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ordercast.runtime.reasons import why_unreachable
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 PAUSE = 0.05  # seconds between two rounds over the seeds
 ATTEMPT = 3.0  # seconds that one seed gets
@@ -20,8 +20,8 @@ ATTEMPT = 3.0  # seconds that one seed gets
 class Admission:
     """One node's way in. It is the node's role until a seed has let it in."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
         self._answers: dict[Connection, asyncio.Future[Control]] = {}
 
     async def ask(self, seeds: tuple[str, ...], timeout: float) -> Admitted:
@@ -56,13 +56,13 @@ class Admission:
         return answer
 
     async def _apply(self, address: str, timeout: float) -> Control:
-        site = self._site
-        conn = await site.peers.dial(address, timeout)
+        presence = self._presence
+        conn = await presence.peers.dial(address, timeout)
         answer: asyncio.Future[Control] = asyncio.get_running_loop().create_future()
         self._answers[conn] = answer
-        options = site.options
+        options = presence.options
         apply = Apply(
-            options.shared(), site.after, site.former, options.sequencer, options.site,
+            options.shared(), presence.after, presence.former, options.sequencer, options.site,
             options.gateway,
         )  # fmt: skip
         conn.send(encode(apply))
@@ -92,7 +92,7 @@ class Admission:
         if answer is None or answer.done():
             raise PeerError(f"{type(message).__name__} came unasked")
         if isinstance(message, Admitted):
-            self._site.admitted(conn, message)
+            self._presence.admitted(conn, message)
         answer.set_result(message)
 
     def closed(self, conn: Connection, reason: str) -> None:

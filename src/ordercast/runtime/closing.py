@@ -6,7 +6,8 @@ import asyncio
 import logging
 
 from ordercast.errors import GroupClosed, OrdercastError
-from ordercast.runtime.site import Site
+from ordercast.runtime.presence import Presence
+from ordercast.runtime.sealing import close_log, record_end
 from ordercast.runtime.stay import Stays
 
 log = logging.getLogger("ordercast.runtime.closing")
@@ -17,70 +18,70 @@ PARTING = 1.0  # seconds that the others get to go on without this node
 FAREWELL = 0.1  # seconds that the last words get even if all other time is used up
 
 
-async def close_site(site: Site, stays: Stays, *, in_order: bool) -> None:
+async def close_presence(presence: Presence, stays: Stays, *, in_order: bool) -> None:
     """Leave the groups, say good-bye, close everything. `in_order=False`: the start failed.
 
     All of `close_timeout` may go into leaving and into the application's last reads; after it come
     only the farewell and what the recorder takes to seal its log.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + site.options.close_timeout
-    drained = in_order and _is_in(site) and await _leave_all(site, stays, deadline)
+    deadline = loop.time() + presence.options.close_timeout
+    drained = in_order and _is_in(presence) and await _leave_all(presence, stays, deadline)
     if drained:
-        await _go_away(site, deadline)
-        await _let_consumer_finish(site, deadline)
-    site.stop(GroupClosed("the node was closed"))
-    site.lifetime.end()
-    await _shut(site, deadline, drained=drained)
+        await _go_away(presence, deadline)
+        await _let_consumer_finish(presence, deadline)
+    presence.stop(GroupClosed("the node was closed"))
+    presence.lifetime.end()
+    await _shut(presence, deadline, drained=drained)
 
 
-async def drop_site(site: Site, reason: str) -> None:
-    """Close a Site that never got so far as to put anything into the node's streams. At once."""
-    site.stop(GroupClosed(reason))
-    await _shut(site, asyncio.get_running_loop().time(), drained=False)
+async def drop_presence(presence: Presence, reason: str) -> None:
+    """Close, at once, one that never got so far as to put anything into the node's streams."""
+    presence.stop(GroupClosed(reason))
+    await _shut(presence, asyncio.get_running_loop().time(), drained=False)
 
 
-async def _shut(site: Site, deadline: float, *, drained: bool) -> None:
+async def _shut(presence: Presence, deadline: float, *, drained: bool) -> None:
     """Say good-bye, seal the log, close the connections."""
     loop = asyncio.get_running_loop()
-    site.peers.close("the node was closed", goodbye=site.error is None)
+    presence.peers.close("the node was closed", goodbye=presence.error is None)
     try:
-        await _close_recorder(site, drained)
+        await _close_recorder(presence, drained)
     finally:
-        await site.peers.closed(max(FAREWELL, deadline - loop.time()))
+        await presence.peers.closed(max(FAREWELL, deadline - loop.time()))
 
 
-def _is_in(site: Site) -> bool:
-    return site.error is None and site.blocked is None
+def _is_in(presence: Presence) -> bool:
+    return presence.error is None and presence.blocked is None
 
 
-async def _go_away(site: Site, deadline: float) -> None:
+async def _go_away(presence: Presence, deadline: float) -> None:
     """Out of the cluster in order. If all go at once, nobody is left to say that they may."""
     limit = min(deadline, asyncio.get_running_loop().time() + PARTING)
     try:
         async with asyncio.timeout_at(limit):
-            await site.nodeship.go_away()
+            await presence.nodeship.go_away()
     except (TimeoutError, OrdercastError) as reason:
-        log.info("%s did not leave the cluster in order: %r", site.me.identity, reason)
+        log.info("%s did not leave the cluster in order: %r", presence.me.identity, reason)
 
 
-async def _leave_all(site: Site, stays: Stays, deadline: float) -> bool:
+async def _leave_all(presence: Presence, stays: Stays, deadline: float) -> bool:
     """True if this node left every group in time."""
     try:
         async with asyncio.timeout_at(deadline):
             await stays.leave_all()
     except (TimeoutError, OrdercastError) as reason:
-        log.warning("%s did not leave its groups in order: %r", site.me.identity, reason)
+        log.warning("%s did not leave its groups in order: %r", presence.me.identity, reason)
         return False
     return True
 
 
-async def _let_consumer_finish(site: Site, deadline: float) -> None:
+async def _let_consumer_finish(presence: Presence, deadline: float) -> None:
     """If a task still reads the stream, give it the rest before the end is recorded."""
     loop = asyncio.get_running_loop()
     without_progress, before = 0, -1
     while without_progress < LOOKS and loop.time() < deadline:
-        left = sum(member.pending_frames for member in site.stays_begun)
+        left = sum(member.pending_frames for member in presence.groups.stays)
         if not left:
             return
         without_progress = 0 if left != before else without_progress + 1
@@ -88,18 +89,9 @@ async def _let_consumer_finish(site: Site, deadline: float) -> None:
         await asyncio.sleep(PATIENCE)
 
 
-async def _close_recorder(site: Site, drained: bool) -> None:
+async def _close_recorder(presence: Presence, drained: bool) -> None:
     try:
         if drained:
-            site.record_end()
+            record_end(presence)
     finally:
-        await close_log(site)
-
-
-async def close_log(site: Site) -> None:
-    """In another thread: sealing takes a while."""
-    if site.over_to is not None:
-        site.record_end()
-    recorder = site.give_up_recorder()
-    if recorder is not None:
-        await asyncio.to_thread(recorder.close)
+        await close_log(presence)

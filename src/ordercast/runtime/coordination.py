@@ -23,7 +23,7 @@ from ordercast.transport.tcp import Connection
 from ordercast.wire.control import Hello
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 log = logging.getLogger("ordercast.runtime.coordination")
 
@@ -35,8 +35,8 @@ SIDES = 1024  # where sides of a partition may each let nodes in, numbers tell w
 class Coordination:
     """Lets nodes in, while this one coordinates."""
 
-    def __init__(self, site: Site, run: str, only: frozenset[str] | None) -> None:
-        self._site = site
+    def __init__(self, presence: Presence, run: str, only: frozenset[str] | None) -> None:
+        self._presence = presence
         self._run = run  # under which name the cluster records
         self._only = only  # names of a static list
         self._expected: dict[ProcessId, asyncio.TimerHandle] = {}  # not in the view yet
@@ -45,8 +45,8 @@ class Coordination:
 
     def consider(self, conn: Connection, hello: Hello, apply: Apply) -> None:
         """Let it in, send it to whom it must ask, or say why it cannot come in."""
-        site = self._site
-        stack = site.engine.stack
+        presence = self._presence
+        stack = presence.engine.stack
         if stack.coordinates:
             refusal = self._objection(hello, apply)
             if refusal is None:
@@ -54,37 +54,37 @@ class Coordination:
             else:
                 log.info("refused %s: %s", hello.name, refusal.text)
                 _refuse(conn, refusal)
-        elif site.nodeship.coordinates:
+        elif presence.nodeship.coordinates:
             _refuse(conn, Refused("joining", "the nodes of the cluster are changing: ask again"))
         else:  # without a view yet: to the one that let this node in
-            conn.send(encode(Redirect(site.nodeship.coordinator.address)))
+            conn.send(encode(Redirect(presence.nodeship.coordinator.address)))
 
     def _admit(self, conn: Connection, hello: Hello, apply: Apply) -> None:
-        site, directory = self._site, self._site.directory
+        presence, directory = self._presence, self._presence.directory
         self._give_up_namesakes(hello.name)
         incarnation = max(directory.incarnations.get(hello.name, 0), apply.after) + 1
         node = NodeEntry(
             self._next_pid(), hello.name, incarnation, hello.advertise, apply.former,
             apply.sequencer, apply.site, apply.gateway,
         )  # fmt: skip
-        site.peers.tell_all(NodeUp(node))
+        presence.peers.tell_all(NodeUp(node))
         nodes = tuple(directory.live.values())
         named = {entry.name for entry in nodes}
         past = tuple(pair for pair in directory.incarnations.items() if pair[0] not in named)
         self.expect(node)
-        site.peers.bind(conn, node.pid)
-        site.peers.tell(node.pid, Admitted(node, site.me.pid, nodes, self._run, past))
+        presence.peers.bind(conn, node.pid)
+        presence.peers.tell(node.pid, Admitted(node, presence.me.pid, nodes, self._run, past))
         log.info("%s may come in, from %s", node.identity, node.address)
 
     def _next_pid(self) -> ProcessId:
         """Above all that were ever given; and not one that another side may give, too."""
-        highest = self._site.directory.highest
-        if self._site.options.partition == "primary":
+        highest = self._presence.directory.highest
+        if self._presence.options.partition == "primary":
             return highest + 1
-        return (highest // SIDES + 1) * SIDES + self._site.me.pid % SIDES
+        return (highest // SIDES + 1) * SIDES + self._presence.me.pid % SIDES
 
     def _objection(self, hello: Hello, apply: Apply) -> Refused | None:
-        site = self._site
+        presence = self._presence
         try:
             parse_address("advertise", hello.advertise)
         except ValueError as reason:
@@ -97,19 +97,19 @@ class Coordination:
         if self._only is not None and hello.name not in self._only:
             listed = ", ".join(sorted(self._only))
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
-        namesake = site.directory.named(hello.name)
+        namesake = presence.directory.named(hello.name)
         if namesake is not None and not self._is_another_try(namesake, hello):
             return Refused(
                 "name",
                 f"a node named {hello.name!r} is in the cluster, at {namesake.address}; "
                 "names are unique: choose another one, or stop that node first",
             )
-        if len(site.directory.live) >= site.options.max_nodes:
-            return Refused("full", f"the cluster has max_nodes={site.options.max_nodes} nodes")
-        if self.starts >= site.options.max_starts:
-            limit = site.options.max_starts
+        if len(presence.directory.live) >= presence.options.max_nodes:
+            return Refused("full", f"the cluster has max_nodes={presence.options.max_nodes} nodes")
+        if self.starts >= presence.options.max_starts:
+            limit = presence.options.max_starts
             return Refused("full", f"the cluster has let in max_starts={limit} nodes in its life")
-        for option, mine in site.options.shared().items():
+        for option, mine in presence.options.shared().items():
             theirs = apply.shared.get(option)
             if theirs != mine:
                 return Refused(
@@ -123,16 +123,16 @@ class Coordination:
 
     def expect(self, node: NodeEntry) -> None:
         """It will connect, and join."""
-        site = self._site
+        presence = self._presence
         self._give_up_namesakes(node.name, but=node)
-        before = site.directory.live.get(node.pid)
+        before = presence.directory.live.get(node.pid)
         if before is not None and before != node:  # let in by one who died before all knew
-            site.peers.part(node.pid, "its number was given to another")
-        site.directory.add(node)
-        site.peers.bind_waiting(node)
+            presence.peers.part(node.pid, "its number was given to another")
+        presence.directory.add(node)
+        presence.peers.bind_waiting(node)
         loop = asyncio.get_running_loop()
         self._forget(node.pid)
-        patience = 2 * site.options.join_timeout
+        patience = 2 * presence.options.join_timeout
         self._expected[node.pid] = loop.call_later(patience, self.give_up, node.pid)
 
     def _is_another_try(self, namesake: NodeEntry, hello: Hello) -> bool:
@@ -140,7 +140,7 @@ class Coordination:
         return namesake.pid in self._expected and namesake.address == hello.advertise
 
     def _give_up_namesakes(self, name: str, but: NodeEntry | None = None) -> None:
-        for node in tuple(self._site.directory.live.values()):
+        for node in tuple(self._presence.directory.live.values()):
             if node.name == name and node != but:
                 self.give_up(node.pid)
 
@@ -152,9 +152,9 @@ class Coordination:
         """It did not come, or broke away before it was in."""
         if pid in self._expected:
             self._forget(pid)
-            self._site.directory.remove(pid)
-            self._site.peers.part(pid, "it did not come in")
-            if self._site.nodeship.coordinates:
+            self._presence.directory.remove(pid)
+            self._presence.peers.part(pid, "it did not come in")
+            if self._presence.nodeship.coordinates:
                 self.tell_expected(pid, "it did not come in")
 
     def take_over(self) -> None:
@@ -165,13 +165,13 @@ class Coordination:
 
     def _give_up_unseen(self, expected: tuple[ProcessId, ...]) -> None:
         for pid in expected:
-            if pid in self._expected and pid not in self._site.peers.bound:
+            if pid in self._expected and pid not in self._presence.peers.bound:
                 self.give_up(pid)
 
     def tell_expected(self, gone: ProcessId, reason: str) -> None:
         """Those who are on their way in need not connect to this one."""
         for pid in self._expected:
-            self._site.peers.tell(pid, NodeDown(gone, reason))
+            self._presence.peers.tell(pid, NodeDown(gone, reason))
 
     def _forget(self, pid: ProcessId) -> None:
         timer = self._expected.pop(pid, None)
@@ -186,7 +186,7 @@ class Coordination:
     @property
     def starts(self) -> int:
         """Nodes that were let in so far, as far as this one knows."""
-        return sum(self._site.directory.incarnations.values())
+        return sum(self._presence.directory.incarnations.values())
 
 
 def _refuse(conn: Connection, refusal: Refused) -> None:

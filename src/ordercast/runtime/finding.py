@@ -10,57 +10,57 @@ from ordercast.transport.answering import Answerer
 from ordercast.transport.discovery import Discovery, Search
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 LISTEN_S = 0.3  # how long a node that starts a cluster listens whether there is one already
 
 
-def answerer_of(site: Site) -> Answerer | None:
+def answerer_of(presence: Presence) -> Answerer | None:
     """Answers newcomers while the node is in the cluster; None if nobody wants it to."""
-    settings = site.options.discover
+    settings = presence.options.discover
     if settings is None:
         return None
 
     def nodes() -> int:
-        return len(site.directory.live) if site.in_cluster and site.error is None else 0
+        return len(presence.directory.live) if presence.in_cluster and presence.error is None else 0
 
-    return Answerer(settings, _host(site), site.peers.hello, _key(site), nodes)
+    return Answerer(settings, _host(presence), presence.peers.hello, _key(presence), nodes)
 
 
-async def find_seeds(site: Site, settings: Discovery, timeout: float) -> tuple[str, ...]:
+async def find_seeds(presence: Presence, settings: Discovery, timeout: float) -> tuple[str, ...]:
     """The addresses of nodes that answered; `JoinTimeout` says what was asked if none did."""
-    search = await _search(site, settings, timeout)
+    search = await _search(presence, settings, timeout)
     if not search.found:
         raise JoinTimeout({search.where(): search.why_nobody()}, timeout)
     return tuple(search.found)
 
 
-async def check_that_nobody_answers(site: Site) -> None:
+async def check_that_nobody_answers(presence: Presence) -> None:
     """A second cluster of the same name beside the first is a mistake: `UsageError`.
 
     It happens when the node that once began the cluster is started again while the others live.
     """
-    if site.options.discover is None:
+    if presence.options.discover is None:
         return
-    search = await _search(site, site.options.discover, LISTEN_S)
+    search = await _search(presence, presence.options.discover, LISTEN_S)
     if search.found:
         there = ", ".join(f"{name} at {address}" for address, name in search.found.items())
         raise UsageError(
-            f"bootstrap=True would start a second cluster {site.peers.hello.cluster!r}: "
+            f"bootstrap=True would start a second cluster {presence.peers.hello.cluster!r}: "
             f"{there} answered at {search.where()}. Start this node without bootstrap=True to "
             "join them, or give the new cluster another name"
         )
 
 
-async def _search(site: Site, settings: Discovery, timeout: float) -> Search:
-    search = Search(settings, _host(site), site.peers.hello.cluster, _key(site))
+async def _search(presence: Presence, settings: Discovery, timeout: float) -> Search:
+    search = Search(settings, _host(presence), presence.peers.hello.cluster, _key(presence))
     await search.run(timeout)
     return search
 
 
-def _host(site: Site) -> str:
-    return parse_address("bind", site.peers.address)[0]
+def _host(presence: Presence) -> str:
+    return parse_address("bind", presence.peers.address)[0]
 
 
-def _key(site: Site) -> bytes:
-    return site.peers.security.key
+def _key(presence: Presence) -> bytes:
+    return presence.peers.security.key

@@ -62,7 +62,7 @@ class Group:
 
     def held_back(self) -> list[HeldBack]:
         """What came, or was sent, and waits here: for what, and how long. The oldest first."""
-        return list(held_back_of(self._member.site, self._member.group.gid))
+        return list(held_back_of(self._member.presence, self._member.group.gid))
 
     async def leave(self) -> None:
         """Stop being a member. What was sent before still reaches the others."""
@@ -80,7 +80,7 @@ class Group:
 
     def _take_own_stream(self) -> None:
         check_group_stream(self._member)
-        self._member.site.lifetime.give_own_inbox(self._seat)
+        self._member.presence.lifetime.give_own_inbox(self._seat)
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}, order {self.order!r} by {self.protocol!r}>"

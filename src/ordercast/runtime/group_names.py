@@ -17,14 +17,14 @@ from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.holdings import holdings_of
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class GroupNames:
     """Which group a name means, while this node coordinates."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
         self._told: dict[str, GroupId] = {}  # what was answered here; counts before all else
         self._made: dict[GroupId, GroupEntry] = {}  # placed by the first who comes in
 
@@ -53,7 +53,7 @@ class GroupNames:
         """The group of that name, made if need be; or why it cannot be made."""
         entry = self._find(enter.group)
         if entry is None:
-            limit = self._site.options.max_groups
+            limit = self._presence.options.max_groups
             gid = self.highest + 1
             if gid > limit:
                 return f"the cluster has max_groups={limit} groups"
@@ -63,28 +63,28 @@ class GroupNames:
                 enter.durability, level_of(chosen, enter.delivery_level),
             )  # fmt: skip
             if chosen.together is None:
-                self._site.engine.open(entry)
+                self._presence.engine.open(entry)
             else:
                 self._made[gid] = entry
-                self._site.engine.stack.top_group = gid
+                self._presence.engine.stack.top_group = gid
         self._told[entry.name] = entry.gid
-        self._site.group_names[entry.gid] = entry.name
+        self._presence.groups.names[entry.gid] = entry.name
         return entry
 
     def _find(self, name: str) -> GroupEntry | None:
         told = self._told.get(name, -1)
-        entry = self._site.engine.stack.known_entry(told) or self._made.get(told)
+        entry = self._presence.engine.stack.known_entry(told) or self._made.get(told)
         return entry or next((e for e in self._entries().values() if e.name == name), None)
 
     def _entries(self) -> dict[GroupId, GroupEntry]:
-        known = self._site.engine.stack.known_groups()
+        known = self._presence.engine.stack.known_groups()
         self._made = {gid: entry for gid, entry in self._made.items() if gid not in known}
         return {**self._made, **{gid: group.entry for gid, group in known.items()}}
 
     @property
     def highest(self) -> GroupId:
         """No group has a higher number, as far as is known here."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         return max(stack.top_group, *stack.entries, 0, 0)
 
     def _open_group(self, name: str) -> GroupEntry | str:
@@ -107,29 +107,29 @@ class GroupNames:
 
     def stats(self) -> dict[str, object]:
         """The limits of the whole cluster, and what is kept for groups that it may not be in."""
-        site = self._site
-        stack = site.engine.stack
+        presence = self._presence
+        stack = presence.engine.stack
         holdings = [holdings_of(stack, gid) for gid in stack.protocols]
         return {
-            "starts": site.coordination.starts,
-            "max_starts": site.options.max_starts,
+            "starts": presence.coordination.starts,
+            "max_starts": presence.options.max_starts,
             "groups": len(stack.known_groups()),
-            "max_groups": site.options.max_groups,
+            "max_groups": presence.options.max_groups,
             "frames_held": max((held["frames_held"] for held in holdings), default=0),
-            "max_held": site.options.max_held,
+            "max_held": presence.options.max_held,
             "history": sum(held["history"] for held in holdings),
             "views_wait_for": self._awaited(),
         }
 
     def _awaited(self) -> dict[str, list[str]]:
         """Groups whose next view is under way, and whose reports it lacks."""
-        stack, directory = self._site.engine.stack, self._site.directory
+        stack, directory = self._presence.engine.stack, self._presence.directory
         awaited = {entry.name: stack.waits_for(gid) for gid, entry in stack.entries.items()}
         return {name: list(directory.identities_of(who)) for name, who in awaited.items() if who}
 
     def described(self) -> list[dict[str, object]]:
         """Every group that is open here and its members."""
-        stack, names = self._site.engine.stack, self._site.directory.names_of
+        stack, names = self._presence.engine.stack, self._presence.directory.names_of
         found: list[dict[str, object]] = []
         for group in stack.known_groups().values():
             found.append(

@@ -33,7 +33,7 @@ from ordercast.trace.watch import Key, by_key, keys_of
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 LOOK_SECONDS = 0.1  # between two looks at what waits
 LOOK_SHARE = 200  # a look that took long is not repeated for so many times as long
@@ -114,12 +114,12 @@ class Ages:
             self._timer = self._loop.call_later(self._pause, self._look_again)
 
 
-class SiteNames:
+class PresenceNames:
     """What a node calls things in its trace."""
 
-    def __init__(self, site: Site) -> None:
-        self._identities = site.directory.identities
-        self._groups = site.group_names
+    def __init__(self, presence: Presence) -> None:
+        self._identities = presence.directory.identities
+        self._groups = presence.groups.names
 
     def process(self, p: ProcessId) -> str:
         """With its incarnation."""
@@ -138,21 +138,21 @@ class SiteNames:
         return first, len(bodies)
 
 
-def held_back_of(site: Site, g: GroupId) -> Iterator[HeldBack]:
+def held_back_of(presence: Presence, g: GroupId) -> Iterator[HeldBack]:
     """What waits in one group of a node, the oldest first."""
-    ages, names = site.engine.ages, SiteNames(site)
-    held = by_key(site.engine.stack.held_back())
+    ages, names = presence.engine.ages, PresenceNames(presence)
+    held = by_key(presence.engine.stack.held_back())
     ages.saw(held)
     lookup = lookup_among(held.values(), names)
     mine = [(ages.ages(key), waiting) for key, waiting in held.items() if key[0] == g]
     for (seconds, at_most), waiting in sorted(mine, key=lambda pair: -pair[0][1]):
         things = tuple(named(awaited, names, lookup) for awaited in waiting.awaits)
-        yield _told(site, names, waiting, things, seconds, at_most)
+        yield _told(presence, names, waiting, things, seconds, at_most)
 
 
 def _told(
-    site: Site,
-    names: SiteNames,
+    presence: Presence,
+    names: PresenceNames,
     waiting: Waiting,
     things: tuple[WaitsFor, ...],
     seconds: float,
@@ -164,7 +164,7 @@ def _told(
     what = in_words(message, count) or f"frame {waiting.n} of {identity} in {group}"
     verb = "wait" if count > 1 else "waits"
     text = f"{what} {verb} for {joined(things)}, {_since(seconds, at_most)}"
-    sender = site.directory.names.get(waiting.sender, identity)
+    sender = presence.directory.names.get(waiting.sender, identity)
     return HeldBack(group, sender, message, count, things, seconds, at_most, text)
 
 

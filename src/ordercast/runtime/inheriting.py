@@ -13,16 +13,16 @@ from ordercast.runtime.state_seeking import Seeking
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class Inheriting:
     """One stay's state, from before its first view until it is set."""
 
-    def __init__(self, site: Site, group: str, state: State) -> None:
-        self._site = site
+    def __init__(self, presence: Presence, group: str, state: State) -> None:
+        self._presence = presence
         self._state = state
-        self._seeking = Seeking(site, group)
+        self._seeking = Seeking(presence, group)
 
     async def announce(self) -> None:
         """Before the view: have the others take note of this joiner."""
@@ -32,7 +32,7 @@ class Inheriting:
         """The stay that is about to begin. Nothing of it is handed over before the state."""
         self._member = member
         member.state = self._state
-        member.giver = Giver(self._site.states, member, self._state)
+        member.giver = Giver(self._presence.states, member, self._state)
         member.gate.wait(member)
         self._seeking.attach(member)
 

@@ -1,7 +1,7 @@
 """What of a node outlives its incarnations: its streams, its seats in groups, its outages.
 
-A node that is out comes back as the next incarnation, with a new `Site`: another process to its
-groups, the same node to its application. A `Site` puts what is delivered into the streams kept
+A node that is out comes back as the next incarnation, with a new `Presence`: another process to its
+groups, the same node to its application. A `Presence` puts what is delivered into the streams kept
 here, and says when it has ended; what becomes of the streams then is decided by its owner.
 """
 
@@ -18,7 +18,7 @@ from ordercast.runtime.items import Event
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership, Parcel
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class Seat:
@@ -31,10 +31,10 @@ class Seat:
 
 
 class Lifetime:
-    """The part of a node that its Sites share, one after the other."""
+    """The part of a node that its Presences share, one after the other."""
 
-    def __init__(self, max_batch: int, ended: Callable[[Site], None]) -> None:
-        """`ended` is called once for every Site that ends by itself, with its `error` set."""
+    def __init__(self, max_batch: int, ended: Callable[[Presence], None]) -> None:
+        """`ended` is called once for every Presence that ends by itself, with its `error` set."""
         self.inbox: Inbox[Parcel] = Inbox("the node's stream", open_parcel, max_batch, begins_batch)
         self.ended = ended
         self.re_entries = 0  # how often the node came back
@@ -146,5 +146,5 @@ def open_parcel(parcel: Parcel) -> list[Event]:
         return member.hand_over(item, size, overhead)
     except FrameError as reason:
         assert isinstance(item, tuple)
-        member.site.peers.fault(item[1], str(reason))
+        member.presence.peers.fault(item[1], str(reason))
         return []

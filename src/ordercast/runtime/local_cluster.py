@@ -180,7 +180,7 @@ async def _kill(member: Node | WorkerProcess) -> None:
     if isinstance(member, WorkerProcess):
         await member.kill()
     else:
-        member._site.fail(GroupClosed("this node was killed"))
+        member._presence.fail(GroupClosed("this node was killed"))
 
 
 async def _close(member: Node | WorkerProcess) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.arrived import Arrived
     from ordercast.runtime.gate import Gate
     from ordercast.runtime.inbox import Inbox
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
     from ordercast.runtime.state import State
     from ordercast.runtime.state_giving import Giver
     from ordercast.runtime.state_seeking import Seeking
@@ -37,15 +37,15 @@ class Membership(Sending):
     """One stay in a group, from the join to the leave."""
 
     def __init__(
-        self, site: Site, group: GroupEntry, scope: str | None, outbox: Outbox,
+        self, presence: Presence, group: GroupEntry, scope: str | None, outbox: Outbox,
         first_message: int, gate: Gate,
     ) -> None:  # fmt: skip
-        super().__init__(site, group, outbox, first_message, site.lifetime.is_consumer)
-        self.site = site
+        super().__init__(presence, group, outbox, first_message, presence.lifetime.is_consumer)
+        self.presence = presence
         self.scope = scope
-        self.seat = Seat(self, site.lifetime.inbox)  # a new one, unless this node comes back
+        self.seat = Seat(self, presence.lifetime.inbox)  # a new one, unless this node comes back
         self.visit: Sending | None = None  # as a guest, just before: not all have what it sent
-        self.directory = site.directory
+        self.directory = presence.directory
         self.view: View | None = None  # the last one put into the inbox
         self.consumed = 0  # frames taken by the application, not yet told to the stack
         self.pending_frames = 0  # delivered, not taken
@@ -65,8 +65,8 @@ class Membership(Sending):
         self.muted = False  # the join failed: the application sees nothing of it
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
-        self._taken = site.taken
-        self._brought = site.engine.brought
+        self._taken = presence.taken
+        self._brought = presence.engine.brought
 
     @property
     def inbox(self) -> Inbox[Parcel]:

@@ -18,7 +18,7 @@ from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import ConfigError, Dissolved, JoinTimeout, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
-from ordercast.runtime.closing import close_site
+from ordercast.runtime.closing import close_presence
 from ordercast.runtime.exposure import check_exposure
 from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
@@ -32,10 +32,10 @@ from ordercast.runtime.options import (
     check_durability,
     check_level,
 )
+from ordercast.runtime.presence import Presence
 from ordercast.runtime.receipt import Receipt
 from ordercast.runtime.reentry import Reentry, why_no_seed
 from ordercast.runtime.retired import Retired
-from ordercast.runtime.site import Site
 from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
@@ -161,25 +161,25 @@ class Node:
         """Take the port and get into the cluster. `async with` does this."""
         if self._state != "new":
             raise UsageError(f"node {self.name!r} was started already; make a new Node")
-        self._site = self._new_site()
-        self._stays = Stays(self._site)
+        self._presence = self._new_presence()
+        self._stays = Stays(self._presence)
         self._state = "starting"
         try:
-            await self._site.peers.listen(self._bind)
+            await self._presence.peers.listen(self._bind)
             await self._get_in()
         except BaseException:
             self._state = "closed"
-            await close_site(self._site, self._stays, in_order=False)
+            await close_presence(self._presence, self._stays, in_order=False)
             raise
         self._state = "running"
 
-    def _new_site(self) -> Site:
+    def _new_presence(self) -> Presence:
         """The inside of one incarnation."""
         hello = Hello(
             cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
             session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
         )  # fmt: skip
-        return Site(
+        return Presence(
             hello, self._options, self._trace, self._run, self._lifetime,
             trace_level=self._trace_level, security=self._security,
             only=None if self._members is None else frozenset(self._members),
@@ -189,48 +189,48 @@ class Node:
     async def _get_in(self) -> None:
         if self._leads and not await self._cluster_runs():
             run = f"{self._cluster}-{time.time_ns()}"
-            await check_that_nobody_answers(self._site)
-            self._site.found(self.name, run)
+            await check_that_nobody_answers(self._presence)
+            self._presence.found(self.name, run)
         else:
-            unreachable = await self._site.follow(self._seeds)
-            if self._site.error is not None:
-                raise self._site.error
+            unreachable = await self._presence.follow(self._seeds)
+            if self._presence.error is not None:
+                raise self._presence.error
             if unreachable:
                 raise JoinTimeout(unreachable, self._options.join_timeout)
-        self._site.start_recording()
+        self._presence.start_recording()
 
     async def _cluster_runs(self) -> bool:
         """Has the first of a static list died, and is it started again while the others go on?"""
-        asked = (why_no_seed(self._site, address) for address in self._seeds)
+        asked = (why_no_seed(self._presence, address) for address in self._seeds)
         return None in await asyncio.gather(*asked)
 
     # -- outages ----------------------------------------------------------------------------------
 
-    def _ended(self, site: Site) -> None:
-        """A Site has ended by itself. If the reason may pass, the node comes back."""
-        if site is not self._site:
+    def _ended(self, presence: Presence) -> None:
+        """A Presence has ended by itself. If the reason may pass, the node comes back."""
+        if presence is not self._presence:
             return  # it never got in
-        error = site.error
+        error = presence.error
         if self._state == "running" and self._options.rejoin and isinstance(error, NodeOut):
-            self._after = site.me.incarnation
-            self._former = () if site.over_to is None else site.over_to.former
+            self._after = presence.me.incarnation
+            self._former = () if presence.over_to is None else presence.over_to.former
             self._lifetime.go_out(error, self._retired.sweep)
-            self._retired.add(site)
-            self._returning = asyncio.ensure_future(self._way_back(site).run(self._returning))
+            self._retired.add(presence)
+            self._returning = asyncio.ensure_future(self._way_back(presence).run(self._returning))
         else:
             self._lifetime.end(error)
 
-    def _way_back(self, site: Site) -> Reentry:
+    def _way_back(self, presence: Presence) -> Reentry:
         listed = () if self._members is None else self._members.values()
-        known = (*site.nodeship.addresses(), *self._seeds, *listed)
+        known = (*presence.nodeship.addresses(), *self._seeds, *listed)
         return Reentry(
-            site, self._stays.absent(), new_site=self._new_site, adopt=self._adopt,
-            addresses=[a for a in dict.fromkeys(known) if a != site.me.address],
-            bind=parse_address("bind", site.peers.address), any_port=self._bind[1] == 0,
+            presence, self._stays.absent(), new_presence=self._new_presence, adopt=self._adopt,
+            addresses=[a for a in dict.fromkeys(known) if a != presence.me.address],
+            bind=parse_address("bind", presence.peers.address), any_port=self._bind[1] == 0,
         )  # fmt: skip
 
-    def _adopt(self, site: Site, stays: Stays) -> None:
-        self._site, self._stays = site, stays
+    def _adopt(self, presence: Presence, stays: Stays) -> None:
+        self._presence, self._stays = presence, stays
         self._lifetime.re_entries += 1
 
     async def _close(self) -> None:
@@ -239,7 +239,7 @@ class Node:
             self._returning.cancel()
             await asyncio.wait((self._returning,))
         try:
-            await close_site(self._site, self._stays, in_order=True)
+            await close_presence(self._presence, self._stays, in_order=True)
         finally:
             await self._retired.close()
 
@@ -274,7 +274,7 @@ class Node:
                 source=self,
                 stacklevel=2,
             )
-            self._site.abandon()
+            self._presence.abandon()
 
     # -- groups and messages ----------------------------------------------------------------------
 
@@ -353,41 +353,45 @@ class Node:
     def address(self) -> str:
         """Where other nodes reach this one: a seed for them."""
         self._check_started()
-        return self._site.peers.hello.advertise
+        return self._presence.peers.hello.advertise
 
     @property
     def incarnation(self) -> int:
         """Which start of this name in the cluster this is."""
         self._check_started()
-        return self._site.me.incarnation
+        return self._presence.me.incarnation
 
     @property
     def leads(self) -> bool:
         """Does this node coordinate now: is it the oldest one of its cluster?"""
-        return hasattr(self, "_site") and self._site.in_cluster and self._site.nodeship.coordinates
+        return (
+            hasattr(self, "_presence")
+            and self._presence.in_cluster
+            and self._presence.nodeship.coordinates
+        )
 
     def stats(self) -> dict[str, Any]:
         """Every limit and how near it is, as plain data."""
         self._check_started()
-        return stats_of(self._site)
+        return stats_of(self._presence)
 
     def _check_started(self) -> None:
-        if not hasattr(self, "_site") or not self._site.in_cluster:
+        if not hasattr(self, "_presence") or not self._presence.in_cluster:
             raise UsageError(f"node {self.name!r} was not started: use 'async with'")
 
     async def _check_in(self) -> None:
         """Raise if the node is not in; wait while it goes over to another side of a partition."""
         self._check_started()
-        if isinstance(self._site.error, Dissolved):
+        if isinstance(self._presence.error, Dissolved):
             await self._lifetime.wait_until_back()
         self._check_running()
 
     def _check_running(self) -> None:
         self._check_started()
-        if self._site.error is not None:
-            raise self._site.error.with_traceback(None)
-        if self._site.blocked is not None:
-            raise self._site.blocked.with_traceback(None)
+        if self._presence.error is not None:
+            raise self._presence.error.with_traceback(None)
+        if self._presence.blocked is not None:
+            raise self._presence.blocked.with_traceback(None)
         if self._state != "running":
             raise UsageError(f"node {self.name!r} is closed; make a new Node")
 
@@ -395,15 +399,15 @@ class Node:
         return f"<Node {self.name!r}, {self._state}>"
 
 
-def _tell(node: weakref.ref[Node]) -> Callable[[Site], None]:
-    """Tell the node that a Site has ended, and do not keep it alive for that."""
+def _tell(node: weakref.ref[Node]) -> Callable[[Presence], None]:
+    """Tell the node that a Presence has ended, and do not keep it alive for that."""
 
-    def ended(site: Site) -> None:
+    def ended(presence: Presence) -> None:
         owner = node()
         if owner is not None:
-            owner._ended(site)
+            owner._ended(presence)
         else:
-            site.lifetime.end(site.error)
+            presence.lifetime.end(presence.error)
 
     return ended
 

@@ -38,7 +38,7 @@ from ordercast.runtime.search import Search
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 log = logging.getLogger("ordercast.runtime.nodeship")
 
@@ -48,11 +48,11 @@ GRACE_S = 0.5  # after a good-bye the view without that node should have come
 class Nodeship:
     """One incarnation's standing, from its admission to its end."""
 
-    def __init__(self, site: Site, admitted_by: NodeEntry) -> None:
-        self._site = site
+    def __init__(self, presence: Presence, admitted_by: NodeEntry) -> None:
+        self._presence = presence
         self._admitted_by = admitted_by
-        self.requests = Requests(site)
-        self.search = Search(site)
+        self.requests = Requests(presence)
+        self.search = Search(presence)
         loop = asyncio.get_running_loop()
         self._is_in: asyncio.Future[None] = loop.create_future()
         self._is_away: asyncio.Future[None] = loop.create_future()
@@ -66,30 +66,30 @@ class Nodeship:
     @property
     def coordinates(self) -> bool:
         """Is this node the first of its view?"""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         return stack.pids[:1] == (stack.me,)
 
     @property
     def coordinator(self) -> NodeEntry:
         """The first node of the view; while there is none, the one that let this node in."""
-        view = self._site.engine.stack.node_view
+        view = self._presence.engine.stack.node_view
         return self._admitted_by if view is None else view.nodes[0]
 
     # -- the way in -------------------------------------------------------------------------------
 
     def found(self) -> None:
         """Begin a cluster of this node alone."""
-        self._site.engine.step([Found()])
+        self._presence.engine.step([Found()])
 
     async def get_in(self, answer: Admitted, deadline: float) -> dict[str, str]:
         """Connect to all, then join the node view; the reasons if some cannot be reached."""
         loop = asyncio.get_running_loop()
         timeout = max(0.5, deadline - loop.time())
         reasons = await self._connect_to(answer.nodes, timeout)
-        if reasons or self._site.error is not None:
+        if reasons or self._presence.error is not None:
             return reasons
         first = answer.leader
-        live = self._site.directory.live
+        live = self._presence.directory.live
         others = [node.pid for node in answer.nodes if node.pid != first and node.pid in live]
         self._contacts = (first, *others) if first in live else tuple(others)
         self._ask_contacts()
@@ -102,10 +102,10 @@ class Nodeship:
 
     def _ask_contacts(self) -> None:
         if self._contacts:
-            self._site.engine.step([GetIn(self._contacts)])
+            self._presence.engine.step([GetIn(self._contacts)])
         elif not self._is_in.done():
             reasons = {self._admitted_by.address: "all nodes of the cluster are gone"}
-            self._is_in.set_exception(JoinTimeout(reasons, self._site.options.join_timeout))
+            self._is_in.set_exception(JoinTimeout(reasons, self._presence.options.join_timeout))
 
     async def _connect_to(self, nodes: tuple[NodeEntry, ...], timeout: float) -> dict[str, str]:
         """A connection to each of these; the reasons where there is none in time."""
@@ -117,11 +117,13 @@ class Nodeship:
     async def _connect(self, node: NodeEntry, timeout: float, reasons: dict[str, str]) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        site = self._site
-        while node.pid in site.directory.live and site.error is None:  # until it is said to be gone
+        presence = self._presence
+        while (
+            node.pid in presence.directory.live and presence.error is None
+        ):  # until it is said to be gone
             left = deadline - loop.time()
             try:
-                await site.peers.dial_node(node, max(left, 0.01))
+                await presence.peers.dial_node(node, max(left, 0.01))
             except (OSError, PeerError) as reason:
                 if left <= 0:
                     reasons[node.address] = f"{node.identity}: {why_unreachable(reason)}"
@@ -132,10 +134,10 @@ class Nodeship:
 
     def addresses(self) -> list[str]:
         """Where a later incarnation may find the cluster: best on the side it goes over to."""
-        site = self._site
-        lost = site.engine.stack.lost
-        into = -1 if site.over_to is None else site.over_to.into
-        nodes = [*lost.values(), *site.directory.live.values()]
+        presence = self._presence
+        lost = presence.engine.stack.lost
+        into = -1 if presence.over_to is None else presence.over_to.into
+        nodes = [*lost.values(), *presence.directory.live.values()]
         nodes.sort(key=lambda node: (node.pid != into, into >= 0 and node.pid not in lost))
         return [node.address for node in nodes]
 
@@ -143,18 +145,18 @@ class Nodeship:
 
     def ask(self, entry: GroupEntry, part: Part, former: tuple[str, ...] = ()) -> None:
         """Be in this group, which is open here."""
-        self._site.engine.step([Ask(entry, part, former)])
+        self._presence.engine.step([Ask(entry, part, former)])
 
     def quit(self, gid: GroupId) -> None:
         """Be out of this group."""
-        self._site.engine.step([Quit(gid)])
+        self._presence.engine.step([Quit(gid)])
 
     # -- the way out ------------------------------------------------------------------------------
 
     async def go_away(self) -> None:
         """Leave the cluster in order; returns when the others have a view without this node."""
         self._going = True
-        self._site.engine.step([GoAway()])
+        self._presence.engine.step([GoAway()])
         await asyncio.shield(self._is_away)
 
     def stop(self, reason: BaseException) -> None:
@@ -170,21 +172,21 @@ class Nodeship:
 
     def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
         """A control message that concerns nodes or groups."""
-        site = self._site
+        presence = self._presence
         if pid is None:
             if isinstance(message, Apply):
                 assert conn.hello is not None
-                site.coordination.consider(conn, conn.hello, message)
+                presence.coordination.consider(conn, conn.hello, message)
             elif not isinstance(message, Goodbye):
                 raise PeerError(f"{type(message).__name__} from a node that was not let in")
-        elif isinstance(message, Goodbye) and pid not in site.engine.stack.pids:
-            site.coordination.give_up(pid)
+        elif isinstance(message, Goodbye) and pid not in presence.engine.stack.pids:
+            presence.coordination.give_up(pid)
         elif isinstance(message, Goodbye):
             asyncio.get_running_loop().call_later(GRACE_S, self._gone_in_order, pid)
-        elif pid not in site.directory.live:
+        elif pid not in presence.directory.live:
             return  # excluded a moment ago
         elif isinstance(message, NodeUp):
-            site.coordination.expect(message.node)
+            presence.coordination.expect(message.node)
         elif isinstance(message, Lost):
             self._believe(pid, message)
         elif isinstance(message, NodeDown):
@@ -194,40 +196,40 @@ class Nodeship:
 
     def _gone_in_order(self, pid: ProcessId) -> None:
         """It said good-bye a while ago. If it is in the view still, it went all the same."""
-        site = self._site
-        if site.error is None and pid not in site.peers.bound:
+        presence = self._presence
+        if presence.error is None and pid not in presence.peers.bound:
             self.lost(pid)
 
     def lost(self, pid: ProcessId) -> None:
         """The connection to a node broke."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if pid in stack.pids:
-            self._site.engine.step([Broken(pid)])
+            self._presence.engine.step([Broken(pid)])
         elif stack.node_view is None:
             self._lost_contact(pid)
         else:
-            self._site.coordination.give_up(pid)
+            self._presence.coordination.give_up(pid)
 
     def accuse(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol. Of it and this one, it is the one that must go."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if pid in stack.pids and not self.coordinates:
-            self._site.peers.tell(stack.pids[0], Lost(pid, reason))
+            self._presence.peers.tell(stack.pids[0], Lost(pid, reason))
 
     def _believe(self, pid: ProcessId, lost: Lost) -> None:
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if lost.pid in (pid, stack.me):
             raise PeerError("it reports itself, or the coordinator, as lost")
         if self.coordinates and lost.pid in stack.pids:
-            names = self._site.directory.identities
+            names = self._presence.directory.identities
             log.info("%s hung up on %s: %s", names[pid], names[lost.pid], lost.reason)
-            self._site.engine.step([Broken(lost.pid)])
+            self._presence.engine.step([Broken(lost.pid)])
 
     def _lost_contact(self, pid: ProcessId) -> None:
         """On the way in: one node less to ask."""
-        if self._site.engine.stack.node_view is None:
-            self._site.directory.remove(pid)
-            self._site.peers.part(pid, "it is gone")
+        if self._presence.engine.stack.node_view is None:
+            self._presence.directory.remove(pid)
+            self._presence.peers.part(pid, "it is gone")
             if pid in self._contacts:
                 self._contacts = tuple(p for p in self._contacts if p != pid)
                 self._ask_contacts()
@@ -236,32 +238,32 @@ class Nodeship:
 
     def take(self, news: News) -> None:
         """How this node stands from now on."""
-        site = self._site
-        rejoins = site.options.rejoin
+        presence = self._presence
+        rejoins = presence.options.rejoin
         if isinstance(news, Installed):
             self._installed(news)
         elif isinstance(news, Blocked):
-            missing = site.directory.names_of(news.missing)
-            site.block(NotPrimary(news.view, missing, rejoins=rejoins))
+            missing = presence.directory.names_of(news.missing)
+            presence.block(NotPrimary(news.view, missing, rejoins=rejoins))
             self.search.wake()
         elif isinstance(news, Resumed):
-            site.resume()
+            presence.resume()
         elif isinstance(news, Out) and self._going:
             if not self._is_away.done():
                 self._is_away.set_result(None)
         elif isinstance(news, Out):
-            by = site.directory.names.get(news.by, "another node")
+            by = presence.directory.names.get(news.by, "another node")
             reason = f"{by} and the others have gone on without it"
-            site.fail(Excluded("the cluster", news.view, reason, rejoins=rejoins))
+            presence.fail(Excluded("the cluster", news.view, reason, rejoins=rejoins))
         else:
             assert isinstance(news, Dissolved)
-            site.dissolve(news)
+            presence.dissolve(news)
 
     def _installed(self, news: Installed) -> None:
-        site, view = self._site, news.view
+        presence, view = self._presence, news.view
         before, self._before = self._before, view.pids
         for pid in view.pids:
-            site.coordination.is_in(pid)
+            presence.coordination.is_in(pid)
         for pid in before:
             if pid not in view.pids:
                 self._part(pid, excluded=pid in news.excluded)
@@ -272,60 +274,60 @@ class Nodeship:
         asyncio.get_running_loop().call_soon(self._settle, before[:1] != view.pids[:1])
 
     def _part(self, pid: ProcessId, *, excluded: bool) -> None:
-        site = self._site
-        site.directory.remove(pid)
-        site.engine.forget(pid)
-        identity = site.directory.identities[pid]
+        presence = self._presence
+        presence.directory.remove(pid)
+        presence.engine.forget(pid)
+        identity = presence.directory.identities[pid]
         if excluded:
             level = logging.WARNING if self.coordinates else logging.INFO
             log.log(level, "%s is excluded: the others go on without it", identity)
-            if site.recorder is not None:
-                site.recorder.crash_of(identity)
-                site.wake()  # to the disk, even if nothing else is recorded here
-        site.coordination.tell_expected(pid, "excluded" if excluded else "it left")
+            if presence.recorder is not None:
+                presence.recorder.crash_of(identity)
+                presence.wake()  # to the disk, even if nothing else is recorded here
+        presence.coordination.tell_expected(pid, "excluded" if excluded else "it left")
         if not excluded:  # else it may live, and will be told on this connection
-            site.peers.part(pid, "it left", Goodbye())
+            presence.peers.part(pid, "it left", Goodbye())
 
     def _drop_estranged(self, view: NodeView) -> None:
         """Connections to nodes that were looked for, and came back as others."""
-        site = self._site
-        lost = site.engine.stack.lost
-        for pid in tuple(site.peers.bound):
-            if pid not in site.directory.live and pid not in lost:
-                site.peers.part(pid, "it is back under another number", Goodbye())
+        presence = self._presence
+        lost = presence.engine.stack.lost
+        for pid in tuple(presence.peers.bound):
+            if pid not in presence.directory.live and pid not in lost:
+                presence.peers.part(pid, "it is back under another number", Goodbye())
 
     def _settle(self, succession: bool) -> None:
         """A node view is in force, and its step is over."""
-        if self._site.error is not None:
+        if self._presence.error is not None:
             return
         self.requests.put_again()
         if succession and not self.succession.done():
             done, self.succession = self.succession, asyncio.get_running_loop().create_future()
             done.set_result(None)
         if succession and self.coordinates:
-            self._site.coordination.take_over()
+            self._presence.coordination.take_over()
 
     # -- for the status ---------------------------------------------------------------------------
 
     def facts(self) -> dict[str, object]:
         """The node view, and who is silent."""
-        site, stack = self._site, self._site.engine.stack
-        names, view = site.directory.identities_of, stack.node_view
+        presence, stack = self._presence, self._presence.engine.stack
+        names, view = presence.directory.identities_of, stack.node_view
         number, pids = (0, ()) if view is None else (view.number, view.pids)
         silence = stack.detector.silence
         return {
             "coordinator": self.coordinator.identity,
             "node_view": {"number": number, "members": list(names(pids))},
-            "heartbeats_sent": site.engine.heartbeats,
+            "heartbeats_sent": presence.engine.heartbeats,
             "suspicions": list(names(sorted(stack.detector.suspected))),
             "blocked": list(self._missing_names()),
             "silent_ms": {
-                site.directory.identities[p]: ticks * site.options.heartbeat_ms
+                presence.directory.identities[p]: ticks * presence.options.heartbeat_ms
                 for p, ticks in silence.items()
             },
             "lost": [node.identity for node in stack.lost.values()],
         }
 
     def _missing_names(self) -> Iterable[str]:
-        blocked = self._site.engine.stack.blocked
-        return () if blocked is None else self._site.directory.names_of(blocked.missing)
+        blocked = self._presence.engine.stack.blocked
+        return () if blocked is None else self._presence.directory.names_of(blocked.missing)

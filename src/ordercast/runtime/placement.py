@@ -22,7 +22,7 @@ from ordercast.runtime.holdings import holdings_of
 from ordercast.stack.placed import KnownGroup
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 MOVABLE = tuple(name for name, page in PROTOCOLS.items() if page.together is not None)
 """Protocols whose sequencer can be another node at any time."""
@@ -59,8 +59,8 @@ TABLES: dict[str, type[Row]] = {"groups": GroupRow, "sequencers": SequencerRow}
 class Placement:
     """The tables of one node, and what it does about them."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
 
     def rows(self, table: str) -> list[Row]:
         """One of the tables, by name of its rows."""
@@ -74,10 +74,10 @@ class Placement:
         return [self._group_row(group) for group in self._known().values()]
 
     def _known(self) -> dict[GroupId, KnownGroup]:
-        return self._site.engine.stack.known_groups()
+        return self._presence.engine.stack.known_groups()
 
     def _group_row(self, group: KnownGroup) -> GroupRow:
-        names, entry, sequencer = self._site.directory.names, group.entry, group.sequencer
+        names, entry, sequencer = self._presence.directory.names, group.entry, group.sequencer
         return GroupRow(
             entry.name, entry.order, entry.protocol,
             tuple(names[pid] for pid in group.members), tuple(names[pid] for pid in group.guests),
@@ -95,7 +95,7 @@ class Placement:
 
     def sequencers(self) -> list[SequencerRow]:
         """The dedicated ones and all that number something; without dedicated ones, all nodes."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         nodes = () if stack.node_view is None else stack.node_view.nodes
         numbered = Counter(group.sequencer for group in self._known().values())
         everybody = not any(node.sequencer for node in nodes)
@@ -107,14 +107,14 @@ class Placement:
 
     def stats(self) -> dict[str, int]:
         """What this node keeps for the groups whose messages it numbers."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         kept = [holdings_of(stack, entry.gid) for entry in self.groups_of(stack.me)]
         done = [m.tally for m in stack.domains.values() if isinstance(m, SequencingService)]
         return {
             "groups": len(kept),
             "history": sum(one["history"] for one in kept),
             "frames_held": max((one["frames_held"] for one in kept), default=0),
-            "max_held": self._site.options.max_held,
+            "max_held": self._presence.options.max_held,
             "numbered": sum(tally.numbered for tally in done),
             "forwarded": sum(tally.forwarded for tally in done),
             "transfers_in": sum(tally.transfers_in for tally in done),
@@ -131,7 +131,7 @@ class Placement:
             self._check_movable(entry)
 
         def is_there() -> bool:
-            if pid not in self._site.engine.stack.pids:
+            if pid not in self._presence.engine.stack.pids:
                 raise UsageError(f"{to!r} has left the cluster")
             return self.sequencer_of(entry) == pid
 
@@ -154,7 +154,7 @@ class Placement:
 
     async def _until(self, is_so: Callable[[], bool], wish: Migrate | Drain) -> bool:
         """Say the wish until it is so: while another hand-over is under way it is not heard."""
-        while self._site.nodeship.coordinates and self._site.error is None:
+        while self._presence.nodeship.coordinates and self._presence.error is None:
             if is_so():
                 return True
             self._say(wish)
@@ -162,7 +162,7 @@ class Placement:
         return False
 
     def _say(self, wish: Migrate | Drain) -> None:
-        self._site.engine.step([wish])
+        self._presence.engine.step([wish])
 
     def _check_movable(self, entry: GroupEntry) -> None:
         if not _is_movable(entry):
@@ -180,7 +180,7 @@ class Placement:
 
     def _sequencer(self, name: str) -> ProcessId:
         names = [row.name for row in self.sequencers()]
-        node = self._site.directory.named(name)
+        node = self._presence.directory.named(name)
         if name not in names or node is None:
             raise UsageError(f"no sequencer {name!r}: {_there_are(names)}")
         return node.pid

@@ -1,9 +1,9 @@
 """The way back of a node that is out: as its next incarnation, into all groups it was in.
 
-One task for each outage. It closes what is left of the old Site, then makes a new one, again and
-again until some node that it knew lets it in; then it joins the groups again, in the same order.
-A name that the others have not given up yet is refused, like everything else that may pass: the
-way back ends only when the node is in, or is closed.
+One task for each outage. It closes what is left of the old Presence, then makes a new one, again
+and again until some node that it knew lets it in; then it joins the groups again, in the same
+order. A name that the others have not given up yet is refused, like everything else that may pass:
+the way back ends only when the node is in, or is closed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ordercast.errors import (
     UsageError,
 )
 from ordercast.runtime.addresses import Address
-from ordercast.runtime.closing import FAREWELL, drop_site
+from ordercast.runtime.closing import FAREWELL, drop_presence
+from ordercast.runtime.presence import Presence
 from ordercast.runtime.reasons import why_unreachable
-from ordercast.runtime.site import Site
 from ordercast.runtime.stay import Absent, Stays
 
 log = logging.getLogger("ordercast.runtime.reentry")
@@ -42,26 +42,26 @@ MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the appl
 
 
 class Reentry:
-    """One outage of a node, from the end of a Site to the last group that was joined again."""
+    """One outage of a node, from the end of a Presence to the last group that was joined again."""
 
     def __init__(
         self,
-        old: Site,
+        old: Presence,
         absent: Absent,
         *,
-        new_site: Callable[[], Site],
-        adopt: Callable[[Site, Stays], None],
+        new_presence: Callable[[], Presence],
+        adopt: Callable[[Presence, Stays], None],
         addresses: Iterable[str],
         bind: Address,
         any_port: bool,
     ) -> None:
-        """`adopt` is called when the new Site is in the cluster, before it joins a group.
+        """`adopt` is called when the new Presence is in the cluster, before it joins a group.
 
         `any_port`: if the port in `bind` is taken, another one will do.
         """
         self._old = old
         self._absent = absent
-        self._new_site = new_site
+        self._new_presence = new_presence
         self._adopt = adopt
         self._addresses = tuple(addresses)
         self._bind = bind
@@ -85,16 +85,16 @@ class Reentry:
     async def _come_back(self) -> None:
         log.warning("%s is out: %s", self._old.me.identity, self._old.error)
         await self._old.peers.closed(FAREWELL)
-        site = await self._get_in()
-        stays = Stays(site, absent=self._absent)
-        self._adopt(site, stays)
+        presence = await self._get_in()
+        stays = Stays(presence, absent=self._absent)
+        self._adopt(presence, stays)
         if await self._take_seats(stays):
             self._lifetime.come_back()
-            log.warning("%s is back as %s", self._old.me.identity, site.me.identity)
+            log.warning("%s is back as %s", self._old.me.identity, presence.me.identity)
 
     # -- into the cluster -------------------------------------------------------------------------
 
-    async def _get_in(self) -> Site:
+    async def _get_in(self) -> Presence:
         number, pause = 0, FIRST_PAUSE
         while True:
             try:
@@ -105,23 +105,23 @@ class Reentry:
             await asyncio.sleep(pause)
             number, pause = number + 1, min(2 * pause, LONGEST_PAUSE)
 
-    async def _round(self, number: int) -> Site:
+    async def _round(self, number: int) -> Presence:
         """Ask some of the addresses to let this node in."""
         self._check_that_somebody_reads()
-        site = self._new_site()
+        presence = self._new_presence()
         try:
-            await self._listen(site, number)
-            seeds = await self._answering(site, number)
-            unreachable = await site.follow(seeds, ask_seconds=ANSWER)
-            if site.error is not None:
-                raise site.error
+            await self._listen(presence, number)
+            seeds = await self._answering(presence, number)
+            unreachable = await presence.follow(seeds, ask_seconds=ANSWER)
+            if presence.error is not None:
+                raise presence.error
             if unreachable:
-                raise JoinTimeout(unreachable, site.options.join_timeout)
-            site.start_recording()
+                raise JoinTimeout(unreachable, presence.options.join_timeout)
+            presence.start_recording()
         except BaseException:
-            await drop_site(site, "this node could not come back")
+            await drop_presence(presence, "this node could not come back")
             raise
-        return site
+        return presence
 
     def _check_that_somebody_reads(self) -> None:
         unread = self._lifetime.unread_outages
@@ -131,21 +131,21 @@ class Reentry:
                 f"only while they are fewer than {MAX_UNREAD_OUTAGES}: read the stream"
             )
 
-    async def _listen(self, site: Site, number: int) -> None:
+    async def _listen(self, presence: Presence, number: int) -> None:
         try:
-            await site.peers.listen(self._bind)
+            await presence.peers.listen(self._bind)
         except OSError as error:
             taken = error.errno == EADDRINUSE and number >= FAITHFUL_ROUNDS
             if not (self._any_port and taken):
                 raise
-            await site.peers.listen((self._bind[0], 0))
+            await presence.peers.listen((self._bind[0], 0))
 
-    async def _answering(self, site: Site, number: int) -> tuple[str, ...]:
+    async def _answering(self, presence: Presence, number: int) -> tuple[str, ...]:
         """The first to answer of this round's addresses; none, if discovery is to find others."""
         first = number * ASKED_AT_ONCE % max(1, len(self._addresses))
         turned = self._addresses[first:] + self._addresses[:first]
         dials = {
-            asyncio.ensure_future(_ask(site, address)): address
+            asyncio.ensure_future(_ask(presence, address)): address
             for address in islice(turned, ASKED_AT_ONCE)
         }
         reasons: dict[str, str] = {}
@@ -158,14 +158,14 @@ class Reentry:
         finally:
             for task in dials:
                 task.cancel()
-        if site.options.discover is not None:
+        if presence.options.discover is not None:
             return ()
         raise JoinTimeout(reasons, REACH)
 
     # -- into the groups --------------------------------------------------------------------------
 
     async def _take_seats(self, stays: Stays) -> bool:
-        """False if the new Site ended in the meantime: its outage has a way back of its own."""
+        """False if the new Presence ended in the meantime: its outage has a way back of its own."""
         try:
             for name in tuple(self._absent.seats):
                 await self._take_seat(stays, name)
@@ -199,14 +199,14 @@ class Reentry:
             log.debug("no guest of %r again: %s", name, reason)
 
 
-async def _ask(site: Site, address: str) -> tuple[str, str | None]:
-    return address, await why_no_seed(site, address)
+async def _ask(presence: Presence, address: str) -> tuple[str, str | None]:
+    return address, await why_no_seed(presence, address)
 
 
-async def why_no_seed(site: Site, address: str) -> str | None:
+async def why_no_seed(presence: Presence, address: str) -> str | None:
     """Why nobody at this address can let the node in; None: somebody may."""
     try:
-        conn = await site.peers.dial(address, REACH, as_stranger=True)
+        conn = await presence.peers.dial(address, REACH, as_stranger=True)
     except (OSError, PeerError) as reason:
         return why_unreachable(reason)
     conn.close("it answers")

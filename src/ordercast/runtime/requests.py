@@ -19,7 +19,7 @@ from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.group_names import GroupNames, wanted
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class Pending:
@@ -34,9 +34,9 @@ class Pending:
 class Requests:
     """The questions of one node, and its answers while it coordinates."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.names = GroupNames(site)
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self.names = GroupNames(presence)
         self._pending: dict[int, Pending] = {}  # by their number
         self._next = 0
 
@@ -61,26 +61,26 @@ class Requests:
         return self._next
 
     async def _ask(self, pending: Pending) -> GroupEntry:
-        site, request = self._site, pending.question.request
+        presence, request = self._presence, pending.question.request
         self._pending[request] = pending
-        timeout = site.options.join_timeout
+        timeout = presence.options.join_timeout
         self._put(pending)
         try:
             async with asyncio.timeout(timeout):
                 return await pending.answer
         except TimeoutError:
-            where = site.nodeship.coordinator.address
+            where = presence.nodeship.coordinator.address
             reasons = {where: f"no answer about group {pending.question.group!r}"}
             raise JoinTimeout(reasons, timeout) from None
         finally:
             del self._pending[request]
 
     def _put(self, pending: Pending) -> None:
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if stack.coordinates:
             self._take(pending, self.names.answer(pending.question))
         elif stack.pids and not stack.stopped:
-            self._site.peers.tell(stack.pids[0], pending.question)
+            self._presence.peers.tell(stack.pids[0], pending.question)
 
     def put_again(self) -> None:
         """A node view is in force: who coordinates may be another."""
@@ -90,10 +90,10 @@ class Requests:
 
     def handle(self, pid: ProcessId, message: Control) -> None:
         """A question of another node, or an answer."""
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if isinstance(message, Enter | Visit):
             if stack.coordinates and pid in stack.pids:
-                self._site.peers.tell(pid, self.names.answer(message))
+                self._presence.peers.tell(pid, self.names.answer(message))
         elif isinstance(message, Entered | NotEntered):
             pending = self._pending.get(message.request)
             if pending is not None and stack.pids[:1] == (pid,):

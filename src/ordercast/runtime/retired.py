@@ -1,4 +1,4 @@
-"""Sites that are out while the application still takes what they delivered.
+"""Presences that are out while the application still takes what they delivered.
 
 A message counts as delivered when the application takes it, so the log of an incarnation stays
 open until the application has come to its end.
@@ -9,31 +9,31 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ordercast.runtime.closing import close_log
-from ordercast.runtime.site import Site
+from ordercast.runtime.presence import Presence
+from ordercast.runtime.sealing import close_log
 
 log = logging.getLogger("ordercast.runtime.retired")
 
 
 class Retired:
-    """The Sites of earlier incarnations whose logs are open."""
+    """The Presences of earlier incarnations whose logs are open."""
 
     def __init__(self) -> None:
-        self._sites: list[Site] = []
+        self._presences: list[Presence] = []
         self._closing: set[asyncio.Task[None]] = set()
 
-    def add(self, site: Site) -> None:
+    def add(self, presence: Presence) -> None:
         """This one is out."""
-        if site.recorder is not None:
-            self._sites.append(site)
+        if presence.recorder is not None:
+            self._presences.append(presence)
             self.sweep()
 
     def sweep(self) -> None:
         """Close the logs of those of which everything was taken."""
-        done = [s for s in self._sites if not any(stay.untaken for stay in s.stays_begun)]
-        self._sites = [site for site in self._sites if site not in done]
-        for site in done:
-            task = asyncio.ensure_future(close_log(site))
+        done = [p for p in self._presences if not any(stay.untaken for stay in p.groups.stays)]
+        self._presences = [presence for presence in self._presences if presence not in done]
+        for presence in done:
+            task = asyncio.ensure_future(close_log(presence))
             self._closing.add(task)
             task.add_done_callback(self._closed)
 
@@ -44,5 +44,5 @@ class Retired:
 
     async def close(self) -> None:
         """Close all logs as they are: whatever is taken from now on is not recorded."""
-        sites, self._sites = self._sites, []
-        await asyncio.gather(*self._closing, *map(close_log, sites), return_exceptions=True)
+        presences, self._presences = self._presences, []
+        await asyncio.gather(*self._closing, *map(close_log, presences), return_exceptions=True)

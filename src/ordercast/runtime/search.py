@@ -15,7 +15,7 @@ from ordercast.errors import PeerError
 from ordercast.membership.nodes import NodeEntry
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 SEARCH_S = 1.0  # so often the coordinator looks, and whoever is cut off
 SELDOM = 5  # ... and so many times less often the others: if the coordinator is one that is unknown
@@ -25,8 +25,8 @@ REACH_S = 0.9  # that an address gets to answer: less than a round, so each roun
 class Search:
     """Dials those who are missing, again and again until they are back."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
         self._timer: asyncio.TimerHandle | None = None
         self._dials: dict[ProcessId, asyncio.Task[None]] = {}
         self._rounds = 0
@@ -39,9 +39,9 @@ class Search:
     def _look(self) -> None:
         self._timer = None
         missing = self._missing()
-        if not missing or self._site.error is not None:
+        if not missing or self._presence.error is not None:
             return
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         self._rounds += 1
         if stack.coordinates or stack.blocked is not None or self._rounds % SELDOM == 0:
             for node in missing:
@@ -51,7 +51,7 @@ class Search:
         self._timer = asyncio.get_running_loop().call_later(SEARCH_S, self._look)
 
     def _missing(self) -> list[NodeEntry]:
-        stack = self._site.engine.stack
+        stack = self._presence.engine.stack
         if stack.node_view is None or stack.out_of_it:
             return []
         missing = list(stack.lost.values())
@@ -61,11 +61,11 @@ class Search:
 
     def _is_mute(self, pid: ProcessId) -> bool:
         """Is there no connection, or one on which nothing comes?"""
-        return pid not in self._site.peers.bound or self._site.may_replace(pid)
+        return pid not in self._presence.peers.bound or self._presence.may_replace(pid)
 
     async def _dial(self, node: NodeEntry) -> None:
         try:
-            await self._site.peers.dial_node(node, REACH_S)
+            await self._presence.peers.dial_node(node, REACH_S)
         except (OSError, PeerError):
             pass  # again, in a while
         finally:

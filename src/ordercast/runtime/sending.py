@@ -19,7 +19,7 @@ from ordercast.wire.messages import pack_messages
 if TYPE_CHECKING:
     from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.membership import Parcel
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class Sending:
@@ -27,29 +27,29 @@ class Sending:
 
     def __init__(
         self,
-        site: Site,
+        presence: Presence,
         group: GroupEntry,
         outbox: Outbox,
         first_message: int,
         waits_for_itself: Callable[[], bool],
     ) -> None:
         self.group = group
-        self.me = site.me.pid
-        self.recorder = site.recorder
+        self.me = presence.me.pid
+        self.recorder = presence.recorder
         self.outbox = outbox
         self.closed: BaseException | None = None  # why nothing can be sent any more
         self.progress = Progress(waits_for_itself)
-        self.window = Window(site.options.window_bytes, site.options.reply_reserve)
+        self.window = Window(presence.options.window_bytes, presence.options.reply_reserve)
         self.frames_sent = 0
         self.next_message = first_message  # number of the next message; goes on over a rejoin
         loop = asyncio.get_running_loop()
         self.installed: asyncio.Future[None] = loop.create_future()  # we are in
         self.gone: asyncio.Future[None] = loop.create_future()  # ... and out again
-        self._max_message = site.options.max_message
-        self._bodies = site.bodies
-        self._lifetime = site.lifetime
-        self._read_here = site.lifetime.read_here
-        self._multicast = site.engine.multicast
+        self._max_message = presence.options.max_message
+        self._bodies = presence.bodies
+        self._lifetime = presence.lifetime
+        self._read_here = presence.lifetime.read_here
+        self._multicast = presence.engine.multicast
 
     async def multicast(self, body: Any) -> Receipt:
         """Wait for room, then put one message into the open frame."""

@@ -27,7 +27,7 @@ from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 ANSWER_S = 1.0  # seconds without an answer before the view: then it is done without
 ROUND_S = 0.05  # seconds between two rounds over the members
@@ -38,9 +38,9 @@ MAY_CHANGE = ("alike", "later")  # refusals after which it pays to ask again
 class Seeking:
     """One join with state, from before the view until the state is here."""
 
-    def __init__(self, site: Site, group: str) -> None:
+    def __init__(self, presence: Presence, group: str) -> None:
         self.group = group
-        self._site = site
+        self._presence = presence
         self._news = asyncio.Event()  # something of the below changed
         self._silent: set[ProcessId] = set()  # nodes that were told, and have not answered
         self._offers: dict[ProcessId, int] = {}  # their places in the view
@@ -52,13 +52,13 @@ class Seeking:
         self._view = 0  # the newest one installed here
         self._moved = 0.0  # when a piece came last
         self._error: BaseException | None = None  # this node ends
-        site.states.begin(self)
+        presence.states.begin(self)
 
     # -- before the view --------------------------------------------------------------------------
 
     async def announce(self) -> None:
         """Have everybody take note, and the first who can promise the state."""
-        peers = self._site.peers
+        peers = self._presence.peers
         self._silent = set(peers.bound)
         peers.tell_all(StateSought(self.group))
         await self._until(lambda: not self._silent, ANSWER_S, lambda: len(self._silent))
@@ -93,14 +93,14 @@ class Seeking:
             if self._begins_here():
                 return None
             reasons = {reason for reason, _ in self._refusals.values()}
-            late = loop.time() > self._moved + self._site.options.join_timeout
+            late = loop.time() > self._moved + self._presence.options.join_timeout
             if late or not reasons.intersection(MAY_CHANGE):
                 raise StateUnavailable(self.group, self._told())
             await asyncio.sleep(ROUND_S)
 
     def _others(self) -> tuple[ProcessId, ...]:
         assert self._member is not None
-        return tuple(pid for pid in self._member.first_members if pid != self._site.me.pid)
+        return tuple(pid for pid in self._member.first_members if pid != self._presence.me.pid)
 
     def _candidates(self) -> Iterator[ProcessId]:
         """The members of the first view: who promised it, then the others in their order."""
@@ -114,23 +114,23 @@ class Seeking:
         if not set(reasons.values()) <= {"alike", "newcomer"}:
             return False
         with_state = [p for p in self._member.first_members if reasons.get(p) != "newcomer"]
-        return with_state[0] == self._site.me.pid
+        return with_state[0] == self._presence.me.pid
 
     def _told(self) -> dict[str, str]:
-        identities = self._site.directory.identities
+        identities = self._presence.directory.identities
         return {identities[pid]: text for pid, (_, text) in self._refusals.items()}
 
     async def _from(self, pid: ProcessId) -> Snapshot | None:
         """The state that this member gives; None, and the reason is kept, if it gives none."""
         assert self._member is not None
         self._refusals[pid] = ("unreachable", "it is gone")
-        if pid not in self._site.peers.bound:
+        if pid not in self._presence.peers.bound:
             self._request = None
             return None
         request = self._request
         if request is None or request.pid != pid:
             request = self._ask(pid, self._member.first_view)
-        patience = self._site.options.state_timeout
+        patience = self._presence.options.state_timeout
         if not await self._until(lambda: request.is_over, patience, lambda: request.heard):
             request.refusal = ("slow", f"nothing of its state came for {patience:g} s")
         if request.is_complete:
@@ -155,17 +155,17 @@ class Seeking:
     # -- asking -----------------------------------------------------------------------------------
 
     def _ask(self, pid: ProcessId, view: int) -> Request:
-        site = self._site
-        request = Request(site.peers, pid, site.states.number(), site.options.max_state)
+        presence = self._presence
+        request = Request(presence.peers, pid, presence.states.number(), presence.options.max_state)
         self._request = request
-        site.peers.tell(pid, StateWanted(request.transfer, self.group, view))
+        presence.peers.tell(pid, StateWanted(request.transfer, self.group, view))
         return request
 
     def _give_up(self) -> None:
         """The next one is asked; what may still come of this one is not wanted."""
         request, self._request = self._request, None
         if request is not None:
-            self._site.peers.tell(request.pid, StateGivenUp(request.transfer))
+            self._presence.peers.tell(request.pid, StateGivenUp(request.transfer))
 
     async def _until(
         self, is_so: Callable[[], bool], patience: float, moving: Callable[[], int]
@@ -240,4 +240,4 @@ class Seeking:
             self._give_up()
         if self._member is not None:
             self._member.seeking = None
-        self._site.states.settle(self)
+        self._presence.states.settle(self)

@@ -28,7 +28,7 @@ from ordercast.runtime.taken import Taken
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
     from ordercast.runtime.state_seeking import Seeking
 
 log = logging.getLogger("ordercast.runtime.state")
@@ -45,18 +45,18 @@ ABOUT_STATE = (
 class States:
     """One node's part of the messages about states."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
         self._sought: dict[ProcessId, set[str]] = {}  # groups that others are joining with state
         self._giving: dict[tuple[ProcessId, int], Outgoing] = {}  # by joiner and its number
         self._seeking: dict[str, Seeking] = {}  # this node's joins with state, by group
         self._next_transfer = 0
         self.given = 0  # states sent to the end
-        site.peers.when_unbound(self.forget)
+        presence.peers.when_unbound(self.forget)
 
     def tell(self, pid: ProcessId, message: Control) -> None:
         """A message to one node, if it is still there."""
-        self._site.peers.tell(pid, message)
+        self._presence.peers.tell(pid, message)
 
     def stats(self) -> dict[str, int]:
         """The limits beside what they limit."""
@@ -64,7 +64,7 @@ class States:
             "giving": len(self._giving),
             "max_giving": MAX_GIVING,
             "giving_bytes": sum(outgoing.size for outgoing in self._giving.values()),
-            "max_state": self._site.options.max_state,
+            "max_state": self._presence.options.max_state,
             "given": self.given,
         }
 
@@ -124,7 +124,7 @@ class States:
             self.refuse(pid, wanted.transfer, "none", "it joined without state=")
 
     def _member(self, group: str) -> Membership | None:
-        members = self._site.memberships.values()
+        members = self._presence.groups.memberships.values()
         return next((member for member in members if member.group.name == group), None)
 
     def refuse(self, pid: ProcessId, transfer: int, reason: Refusal, text: str) -> None:
@@ -133,7 +133,7 @@ class States:
 
     def give(self, pid: ProcessId, transfer: int, view: int, state: bytes, taken: Taken) -> None:
         """Send a state, in pieces, beside everything else."""
-        limit = self._site.options.max_state
+        limit = self._presence.options.max_state
         if len(state) > limit:
             text = f"its state has {len(state)} bytes, the limit is {limit} (max_state={limit})"
             log.warning("a joiner gets no state from here: %s", text)
@@ -143,7 +143,7 @@ class States:
         elif (pid, transfer) not in self._giving:
             begin = StateBegin(transfer, view, len(state), taken.plain())
             ended = partial(self._ended, pid, transfer)
-            self._giving[pid, transfer] = Outgoing(self._site.peers, pid, begin, state, ended)
+            self._giving[pid, transfer] = Outgoing(self._presence.peers, pid, begin, state, ended)
 
     def _ended(self, pid: ProcessId, transfer: int) -> None:
         outgoing = self._giving.pop((pid, transfer), None)
@@ -153,7 +153,7 @@ class States:
 
     def _given_up(self, pid: ProcessId, transfer: int) -> None:
         self._ended(pid, transfer)
-        for member in self._site.memberships.values():
+        for member in self._presence.groups.memberships.values():
             if member.giver is not None:
                 member.giver.give_up(pid, transfer)
 
@@ -168,7 +168,7 @@ class States:
         self._sought.pop(pid, None)
         for key in [key for key in self._giving if key[0] == pid]:
             self._ended(*key)
-        for member in self._site.memberships.values():
+        for member in self._presence.groups.memberships.values():
             if member.giver is not None:
                 member.giver.forget(pid)
         for seeking in tuple(self._seeking.values()):
@@ -190,7 +190,7 @@ class States:
     def settle(self, seeking: Seeking) -> None:
         """... and has it, or will not have it."""
         del self._seeking[seeking.group]
-        self._site.peers.tell_all(StateSettled(seeking.group))
+        self._presence.peers.tell_all(StateSettled(seeking.group))
 
     def number(self) -> int:
         """Of one more transfer to this node."""

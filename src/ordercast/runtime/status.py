@@ -19,81 +19,83 @@ from ordercast.wire.control import Hello
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
+    from ordercast.runtime.presence import Presence
     from ordercast.runtime.sending import Sending
-    from ordercast.runtime.site import Site
     from ordercast.runtime.visit import Visit
 
 
-def stats_of(site: Site) -> dict[str, Any]:
+def stats_of(presence: Presence) -> dict[str, Any]:
     """Counts and limits; a limit stands beside what it limits."""
-    options = site.options
-    oldest = site.engine.ages.oldest()
+    options = presence.options
+    oldest = presence.engine.ages.oldest()
     stats: dict[str, Any] = {
-        "incarnation": site.me.incarnation,
-        **site.lifetime.facts(),
-        **site.nodeship.facts(),
-        "nodes": len(site.directory.live),
+        "incarnation": presence.me.incarnation,
+        **presence.lifetime.facts(),
+        **presence.nodeship.facts(),
+        "nodes": len(presence.directory.live),
         "max_nodes": options.max_nodes,
-        "peer_faults": site.peers.peer_faults,
-        "connections": {**site.peers.counters.as_dict(), "open": len(site.peers.bound)},
-        "strangers": site.peers.unbound,
-        "max_strangers": site.peers.max_unbound,
-        "buffered_bytes": max((c.buffered for c in site.peers.bound.values()), default=0),
-        "max_buffered": site.peers.limits.max_buffered,
-        "loop_stalls": site.stalls.stats(),
-        "return_calls": site.return_calls.stats(),
-        "administration": site.administration.stats(),
-        "sequencing": site.administration.placement.stats(),
-        "steps": site.engine.steps,
-        "retransmits": site.engine.retransmits,
+        "peer_faults": presence.peers.peer_faults,
+        "connections": {**presence.peers.counters.as_dict(), "open": len(presence.peers.bound)},
+        "strangers": presence.peers.unbound,
+        "max_strangers": presence.peers.max_unbound,
+        "buffered_bytes": max((c.buffered for c in presence.peers.bound.values()), default=0),
+        "max_buffered": presence.peers.limits.max_buffered,
+        "loop_stalls": presence.stalls.stats(),
+        "return_calls": presence.return_calls.stats(),
+        "administration": presence.administration.stats(),
+        "sequencing": presence.administration.placement.stats(),
+        "steps": presence.engine.steps,
+        "retransmits": presence.engine.retransmits,
         "groups": {
-            m.group.name: _group_stats(site, m)
-            | holdings_of(site.engine.stack, m.group.gid)
+            m.group.name: _group_stats(presence, m)
+            | holdings_of(presence.engine.stack, m.group.gid)
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
-            for m in site.memberships.values()
+            for m in presence.groups.memberships.values()
         },
-        "state": site.states.stats(),
-        "guest_of": {v.group.name: _guest_stats(site, v) for v in site.visits.values()},
+        "state": presence.states.stats(),
+        "guest_of": {
+            v.group.name: _guest_stats(presence, v) for v in presence.groups.visits.values()
+        },
     }
-    if site.peers.datagrams is not None:
-        stats["datagrams"] = site.peers.datagrams.stats()
-    if site.answerer is not None:
-        stats["discovery"] = site.answerer.stats()
-    if site.nodeship.coordinates:
-        stats["leads"] = site.nodeship.requests.names.stats()
-    if site.recorder is not None:
-        stats["recorder"] = site.recorder.stats()
+    if presence.peers.datagrams is not None:
+        stats["datagrams"] = presence.peers.datagrams.stats()
+    if presence.answerer is not None:
+        stats["discovery"] = presence.answerer.stats()
+    if presence.nodeship.coordinates:
+        stats["leads"] = presence.nodeship.requests.names.stats()
+    if presence.recorder is not None:
+        stats["recorder"] = presence.recorder.stats()
     return stats
 
 
-def _group_stats(site: Site, member: Membership) -> dict[str, Any]:
+def _group_stats(presence: Presence, member: Membership) -> dict[str, Any]:
     members = member.view.members if member.view is not None else ()
-    view = site.engine.stack.view(member.group.gid)
-    guests = site.directory.names_of(view.guests) if view is not None else ()
+    view = presence.engine.stack.view(member.group.gid)
+    guests = presence.directory.names_of(view.guests) if view is not None else ()
     window = member.window
     return _sending_stats(member) | {
         "view": member.view.number if member.view is not None else 0,
         "members": list(members),
         "guests": list(guests),
-        "subgroups": _subgroups(site, member),
+        "subgroups": _subgroups(presence, member),
         "inbox_frames": member.pending_frames,
         "inbox_bytes": member.pending_bytes,
         "inbox_limit": (len(members) + len(guests)) * (window.size + window.reserve),
     }
 
 
-def _subgroups(site: Site, member: Membership) -> list[list[str]]:
+def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
     """The members by where they are, each subgroup with its gateway first; else nothing."""
-    gid, stack = member.group.gid, site.engine.stack
+    gid, stack = member.group.gid, presence.engine.stack
     view = stack.view(gid)
     if view is None or member.view is None:
         return []
     found = view.subgroups or stack.protocols[gid].subgroups(view.members)
-    return [list(site.directory.names_of(inside)) for inside in found]
+    return [list(presence.directory.names_of(inside)) for inside in found]
 
 
-def _guest_stats(site: Site, visit: Visit) -> dict[str, Any]:
-    unsent_frames = unsent(site.engine.stack, visit.group.gid)
+def _guest_stats(presence: Presence, visit: Visit) -> dict[str, Any]:
+    unsent_frames = unsent(presence.engine.stack, visit.group.gid)
     return _sending_stats(visit) | {"frames_unsent": unsent_frames}
 
 
@@ -117,26 +119,26 @@ def _sending_stats(sending: Sending) -> dict[str, Any]:
     }
 
 
-def status_json(site: Site) -> bytes:
+def status_json(presence: Presence) -> bytes:
     """What a node answers to everybody who asks."""
     told = {
-        "name": site.peers.hello.name,
-        "address": site.peers.hello.advertise,
-        "cluster": site.peers.hello.cluster,
+        "name": presence.peers.hello.name,
+        "address": presence.peers.hello.advertise,
+        "cluster": presence.peers.hello.cluster,
         "version": __version__,
-        "heartbeat_ms": site.options.heartbeat_ms,
-        "suspect_ms": site.options.suspect_ms,
-        "shared_options": site.options.shared(),
+        "heartbeat_ms": presence.options.heartbeat_ms,
+        "suspect_ms": presence.options.suspect_ms,
+        "shared_options": presence.options.shared(),
     }
-    if not site.in_cluster:
-        out = site.lifetime.out_since is not None
-        state = {"state": "out", **site.lifetime.facts()} if out else {"state": "joining"}
+    if not presence.in_cluster:
+        out = presence.lifetime.out_since is not None
+        state = {"state": "out", **presence.lifetime.facts()} if out else {"state": "joining"}
         return msgspec.json.encode(told | state)
     return msgspec.json.encode(
         {
             **told,
-            **site.facts(),
-            "state": "ended" if site.error is not None else "running",
+            **presence.facts(),
+            "state": "ended" if presence.error is not None else "running",
             "nodes": [
                 {
                     "name": n.name,
@@ -145,10 +147,10 @@ def status_json(site: Site) -> bytes:
                     "site": n.site,
                     "gateway": n.gateway,
                 }
-                for n in site.directory.live.values()
+                for n in presence.directory.live.values()
             ],
-            "groups": site.nodeship.requests.names.described(),
-            "stats": stats_of(site),
+            "groups": presence.nodeship.requests.names.described(),
+            "stats": stats_of(presence),
         }
     )
 

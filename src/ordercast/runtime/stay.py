@@ -23,9 +23,9 @@ from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.presence import Presence
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
-from ordercast.runtime.site import Site
 from ordercast.runtime.state import State, check_state
 from ordercast.runtime.visit import Visit, Visits
 
@@ -46,10 +46,10 @@ class Absent(NamedTuple):
 class Stays:
     """The groups that a node is in, or is about to be in."""
 
-    def __init__(self, site: Site, *, absent: Absent | None = None) -> None:
+    def __init__(self, presence: Presence, *, absent: Absent | None = None) -> None:
         """`absent`: where the incarnation before this one was, and is to be again."""
-        self._site = site
-        self.visits = Visits(site)
+        self._presence = presence
+        self.visits = Visits(presence)
         self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
@@ -78,7 +78,7 @@ class Stays:
         self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
-        inheriting = None if state is None else Inheriting(self._site, name, state)
+        inheriting = None if state is None else Inheriting(self._presence, name, state)
         try:
             find = partial(self._enter, name, asked, protocol, durability, level)
             found = await self._find(find)
@@ -103,7 +103,7 @@ class Stays:
     ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
-        entry = await self._site.nodeship.requests.enter(
+        entry = await self._presence.nodeship.requests.enter(
             name, asked.order, asked.protocol if named else None, durability, level
         )
         if entry.protocol not in PROTOCOLS:
@@ -117,7 +117,7 @@ class Stays:
 
     async def _end_visit(self, name: str) -> Visit | None:
         """What this node sent as a guest comes before what it will send as a member."""
-        timeout = self._site.options.join_timeout
+        timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
                 return await self.visits.end_to_join(name)
@@ -130,14 +130,14 @@ class Stays:
         check_name("group", name)
         if name in self._entering:
             raise UsageError(f"this node is about to join group {name!r}: await join, then send")
-        for member in self._site.memberships.values():
+        for member in self._presence.groups.memberships.values():
             if member.group.name == name:
                 return member
         return await self.visits.begun(name)
 
     async def _find(self, find: Find) -> Answer:
         """Where the group is; and what is done when another node coordinates."""
-        succession = self._site.nodeship.succession
+        succession = self._presence.nodeship.succession
         return await find(), succession
 
     async def _begin(
@@ -151,22 +151,22 @@ class Stays:
         former: tuple[str, ...],
     ) -> Membership:
         """`find` asks the coordinator where the group is; again, if that one dies meanwhile."""
-        site = self._site
+        presence = self._presence
         member: Membership | None = None
         while member is None:
             entry, succession = found
             if succession.done():  # another may have given this number to another group
                 found = await self._find(find)
                 continue
-            member = site.open_membership(entry, scope)
+            member = presence.groups.open(entry, scope)
             member.visit = visit
             member.seat = seat or member.seat
             member.former = former
             if inheriting is not None:
                 inheriting.attach(member)
-            site.nodeship.ask(entry, "member", former)
+            presence.nodeship.ask(entry, "member", former)
             if not await self._first_view(member, find):
-                site.disown(member)
+                presence.groups.disown(member)
                 member, found = None, await self._find(find)
         if inheriting is not None:
             await self._inherit(inheriting, member, comes_back=seat is not None)
@@ -174,11 +174,11 @@ class Stays:
 
     async def _first_view(self, member: Membership, find: Find) -> bool:
         """True when it has come; False if the group has got another number in the meantime."""
-        timeout = self._site.options.join_timeout
+        timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
                 while not member.installed.done():
-                    succession = self._site.nodeship.succession
+                    succession = self._presence.nodeship.succession
                     await asyncio.wait(
                         (member.installed, succession), return_when=asyncio.FIRST_COMPLETED
                     )
@@ -204,7 +204,7 @@ class Stays:
             raise
 
     def _check_new(self, name: str, seat: Seat | None) -> None:
-        joined = {member.group.name for member in self._site.memberships.values()}
+        joined = {member.group.name for member in self._presence.groups.memberships.values()}
         returns = seat is None and name in self._absent.seats
         if name in joined or name in self._entering or returns:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
@@ -213,7 +213,7 @@ class Stays:
         """What this node has in its other groups, or is about to have."""
         have = {
             m.group.name: Wish(m.group.order, m.group.protocol, m.scope)
-            for m in self._site.memberships.values()
+            for m in self._presence.groups.memberships.values()
         }
         return {other: had for other, had in (have | self._entering).items() if other != name}
 
@@ -229,19 +229,21 @@ class Stays:
             self._begin_to_leave(member)
 
     def _former_side(self, before: Membership) -> tuple[str, ...]:
-        if not self._site.former or before.view is None:
+        if not self._presence.former or before.view is None:
             return ()
         return before.view.members
 
     def lose(self, seat: Seat, reason: OrdercastError) -> None:
         """The node comes back without this seat."""
         self._absent.seats.pop(seat.member.group.name, None)
-        self._site.lifetime.end_stream_of(seat)
+        self._presence.lifetime.end_stream_of(seat)
         seat.member.close(reason)
 
     def absent(self) -> Absent:
-        """Where this node was when its Site ended, or was on its way to, and had not left."""
-        members = {member.group.name: member for member in self._site.memberships.values()}
+        """Where this node was when its Presence ended, or was on its way to, and had not left."""
+        members = {
+            member.group.name: member for member in self._presence.groups.memberships.values()
+        }
         seats = {
             name: member.seat
             for name, member in members.items()
@@ -266,7 +268,7 @@ class Stays:
     async def leave_all(self) -> None:
         """Be out of every group, those included that are being left already."""
         await self.visits.leave_all()
-        for member in tuple(self._site.memberships.values()):
+        for member in tuple(self._presence.groups.memberships.values()):
             if member not in self._leaving:
                 self._begin_to_leave(member)
         await asyncio.gather(*map(asyncio.shield, self._leaving.values()))
@@ -286,27 +288,27 @@ class Stays:
     async def _leave(self, member: Membership) -> None:
         await asyncio.shield(member.installed)
         await member.progress.ordered.wait_for(member.frames_sent)
-        self._site.nodeship.quit(member.group.gid)
+        self._presence.nodeship.quit(member.group.gid)
         await asyncio.shield(member.gone)
         self._finish(member)
 
     def _finish(self, member: Membership) -> None:
-        if self._site.error is None:
-            self._site.close_membership(member)
+        if self._presence.error is None:
+            self._presence.groups.close(member)
         member.close(GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
-        member.seat = Seat(member, self._site.lifetime.inbox)  # the old one is for the next try
+        member.seat = Seat(member, self._presence.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
             member.mute()
-        if self._site.error is None and member.closed is None:
+        if self._presence.error is None and member.closed is None:
             self._begin_to_leave(member)
 
 
 def check_group_stream(member: Membership) -> None:
     """May the group be read by itself? Only if that cannot break the order of the domain."""
-    others = member.site.neighbours(member)
+    others = member.presence.groups.neighbours(member)
     if others and member.scope != "group":
         names = ", ".join(repr(other.group.name) for other in others)
         raise UsageError(

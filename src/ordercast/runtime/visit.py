@@ -11,15 +11,17 @@ from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 
 if TYPE_CHECKING:
-    from ordercast.runtime.site import Site
+    from ordercast.runtime.presence import Presence
 
 
 class Visit(Sending):
     """One stay as a guest: messages leave, and nothing comes but how far they have come."""
 
-    def __init__(self, site: Site, group: GroupEntry, outbox: Outbox, first_message: int) -> None:
+    def __init__(
+        self, presence: Presence, group: GroupEntry, outbox: Outbox, first_message: int
+    ) -> None:
         # No member of the group, so `stable` never waits for what this node itself has to read.
-        super().__init__(site, group, outbox, first_message, waits_for_itself=lambda: False)
+        super().__init__(presence, group, outbox, first_message, waits_for_itself=lambda: False)
         self.joins = False  # ends because this node becomes a member
 
     def ordered(self, frames: int) -> None:
@@ -40,8 +42,8 @@ class Visit(Sending):
 class Visits:
     """The groups that a node sends to and is not in."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
         self.open: dict[str, Visit] = {}  # begun, and not being ended
         self._entering: dict[str, asyncio.Task[Visit]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
@@ -65,7 +67,7 @@ class Visits:
             task.exception()  # nobody need be waiting
 
     async def _enter(self, name: str) -> Visit:
-        timeout = self._site.options.join_timeout
+        timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
                 if name in self._leaving:
@@ -76,10 +78,10 @@ class Visits:
             raise JoinTimeout(reason, timeout) from None
 
     async def _enter_anew(self, name: str) -> Visit:
-        site = self._site
-        entry = await site.nodeship.requests.visit(name)
-        visit = site.open_visit(entry)
-        site.nodeship.ask(entry, "guest")
+        presence = self._presence
+        entry = await presence.nodeship.requests.visit(name)
+        visit = presence.groups.open_visit(entry)
+        presence.nodeship.ask(entry, "guest")
         try:
             await asyncio.shield(visit.installed)
         except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
@@ -100,7 +102,9 @@ class Visits:
 
     async def stop(self, name: str) -> None:
         """The same, where it is an error if this node is no guest of that group."""
-        known = {visit.group.name for visit in self._site.visits.values()} | self._entering.keys()
+        known = {
+            visit.group.name for visit in self._presence.groups.visits.values()
+        } | self._entering.keys()
         if name not in known:
             groups = ", ".join(map(repr, sorted(known))) or "no group"
             raise UsageError(f"this node is no guest of group {name!r}; it is one of {groups}")
@@ -126,7 +130,7 @@ class Visits:
 
     async def leave_all(self) -> None:
         """Be no guest anywhere."""
-        names = {visit.group.name for visit in self._site.visits.values()}
+        names = {visit.group.name for visit in self._presence.groups.visits.values()}
         await asyncio.gather(*map(self.leave, sorted(names | self._entering.keys())))
 
     def _begin_to_leave(self, visit: Visit) -> None:
@@ -145,9 +149,9 @@ class Visits:
     async def _leave(self, visit: Visit) -> None:
         await asyncio.shield(visit.installed)
         await visit.progress.ordered.wait_for(visit.frames_sent)
-        self._site.nodeship.quit(visit.group.gid)
+        self._presence.nodeship.quit(visit.group.gid)
         await asyncio.shield(visit.gone)
-        if self._site.error is None:
-            self._site.close_visit(visit)
+        if self._presence.error is None:
+            self._presence.groups.close_visit(visit)
         if not visit.joins:
             visit.stop()

@@ -86,7 +86,7 @@ class _Examination:
 
     async def of_addresses(self, addresses: list[str]) -> None:
         """Probe what the user named. One that fails is milder if another one works."""
-        await asyncio.gather(*map(self._probe, addresses))
+        await self._probe_all(addresses)
         level: Level | None = "warning" if self.reports else None
         for address in addresses:
             if (failure := self._failures.get(address)) is not None:
@@ -100,7 +100,7 @@ class _Examination:
             self._diagnosis.skip("every member can be reached", why)
         tried = list(unknown.items())[:MAX_MEMBERS]
         fresh = [address for address, _ in tried if address not in self._failures]
-        await asyncio.gather(*map(self._probe, fresh))
+        await self._probe_all(fresh)
         for address, (node, informant) in tried:
             self._judge_member(address, node, informant)
         if tried and all(address in self.reports for address, _ in tried):
@@ -129,6 +129,13 @@ class _Examination:
         elif report is not None and report.identity != node.identity:
             seen = f"{report.identity} answers at the address of {node.identity}"
             self._diagnosis.find("member_elsewhere", address, seen)
+
+    async def _probe_all(self, addresses: list[str]) -> None:
+        """Reports stand in the order that was asked for, whoever answers first."""
+        await asyncio.gather(*map(self._probe, addresses))
+        for address in addresses:
+            if (report := self.reports.pop(address, None)) is not None:
+                self.reports[address] = report
 
     async def _probe(self, address: str) -> None:
         async with self._room:

@@ -20,7 +20,7 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import GroupClosed, NotPrimary, PeerError
-from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
+from ordercast.membership.nodes import NodeEntry, NodeView
 from ordercast.membership.standing import Dissolved, News
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.administration import ADMINISTRATIVE, Administration
@@ -40,20 +40,16 @@ from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.finding import answerer_of, find_seeds
-from ordercast.runtime.gate import Gate
-from ordercast.runtime.held import SiteNames
-from ordercast.runtime.inbox import Interruption
-from ordercast.runtime.items import View
+from ordercast.runtime.held import PresenceNames
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions, TraceLevel
-from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.own_groups import OwnGroups
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.stalls import Stalls
 from ordercast.runtime.states import ABOUT_STATE, States
 from ordercast.runtime.status import status_json
-from ordercast.runtime.visit import Visit
 from ordercast.stack.clustered import ClusteredStack
 from ordercast.trace.brought import Brought
 from ordercast.trace.recorder import Recorder
@@ -65,14 +61,14 @@ from ordercast.transport.udp import DatagramEndpoint
 from ordercast.wire.control import CLUSTER_CHANNEL, CONTROL_CHANNEL, Hello
 from ordercast.wire.frame import Frame
 
-log = logging.getLogger("ordercast.runtime.site")
+log = logging.getLogger("ordercast.runtime.presence")
 
 FIRST_PID: ProcessId = 0
 
 FLUSH_SECONDS = 0.02  # so long a recorded delivery may wait for the disk; a send never does
 
 
-class Site:
+class Presence:
     """Everything of one node that is not its public surface."""
 
     me: NodeEntry
@@ -101,7 +97,7 @@ class Site:
         self.only = only
         self.after = after
         self.former = former
-        self.lifetime = lifetime  # what it shares with the Sites before and after it
+        self.lifetime = lifetime  # what it shares with the Presences before and after it
         self.directory = Directory()
         self.peers = Peers(
             self, hello, options.for_connections(), options.max_nodes, options.join_timeout,
@@ -113,8 +109,7 @@ class Site:
                 max_frame=self.peers.limits.max_frame,
             )  # fmt: skip
         self.recorder: Recorder | None = None
-        self.memberships: dict[GroupId, Membership] = {}
-        self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
+        self.groups = OwnGroups(self)
         self.error: BaseException | None = None  # why this node ended by itself
         self.over_to: Dissolved | None = None  # it goes over to another side of a partition
         self.blocked: NotPrimary | None = None  # this node is cut off
@@ -125,13 +120,8 @@ class Site:
         self.administration = Administration(self)
         self.states = States(self)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
-        self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
-        self._gates: dict[str, Gate] = {}  # the same for deliveries
-        self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
-        self.stays_begun: list[Membership] = []  # every one whose messages may not be taken yet
         self._trace = trace
         self._trace_level = trace_level
-        self.group_names: dict[GroupId, str] = {}  # of all groups that this node knows
         self._run = run
         self._admission: Admission | None = None
         self.answerer: Answerer | None = None  # by which newcomers find this node
@@ -209,7 +199,7 @@ class Site:
             self.recorder = Recorder(self._trace, run=self._run, process=self.me.identity)
             self.engine.brought = Brought(self.me.pid)
             if self._trace_level == "protocol":
-                self.engine.watch(SiteNames(self), self._observe)
+                self.engine.watch(PresenceNames(self), self._observe)
 
     def _observe(self, row: Observed) -> None:
         if self.recorder is not None:
@@ -217,72 +207,6 @@ class Site:
                 row.kind, row.group, row.sender, row.first, row.count, row.note, row.overhead
             )
             self.wake()
-
-    # -- groups -----------------------------------------------------------------------------------
-
-    def open_membership(self, group: GroupEntry, scope: str | None) -> Membership:
-        """Get ready for packets of a group."""
-        first_message = self._first_message.get(group.name, 1)
-        gate = self._gate(group.protocol)
-        member = Membership(self, group, scope, self._open(group), first_message, gate)
-        self.memberships[group.gid] = member
-        self.stays_begun = [stay for stay in self.stays_begun if not stay.over]
-        self.stays_begun.append(member)
-        if self.recorder is not None:
-            promised = scope or PROTOCOLS[group.protocol].declaration.scope
-            self.recorder.group(
-                group.name, (), order=group.order, protocol=group.protocol, scope=promised
-            )
-        return member
-
-    def _gate(self, protocol: str) -> Gate:
-        """Of the domain, where the protocol keeps an order across groups; else of one group."""
-        if PROTOCOLS[protocol].declaration.scope == "group":
-            return Gate()
-        return self._gates.setdefault(protocol, Gate())
-
-    def _open(self, group: GroupEntry) -> Outbox:
-        """Packets of the group can be read; what is sent to it goes into this box."""
-        self.group_names[group.gid] = group.name
-        self.engine.open(group)
-        if group.protocol not in self._outboxes:
-            self._outboxes[group.protocol] = Outbox(self.options.frame_bytes, self.wake)
-        return self._outboxes[group.protocol]
-
-    def disown(self, member: Membership) -> None:
-        """A join that came to nothing: its group is another one by now."""
-        self.nodeship.quit(member.group.gid)
-        member.muted = True
-        member.gate.admit(member)
-        self.memberships.pop(member.group.gid, None)
-
-    def close_membership(self, member: Membership) -> None:
-        """The group was left. With its last view the stack has acknowledged everything."""
-        gid = member.group.gid
-        self._first_message[member.group.name] = member.next_message
-        del self.memberships[gid]
-        self.lifetime.end_stream_of(member.seat)
-        self.engine.leave(gid)
-
-    def open_visit(self, group: GroupEntry) -> Visit:
-        """Get ready to be a guest of a group."""
-        first_message = self._first_message.get(group.name, 1)
-        visit = Visit(self, group, self._open(group), first_message)
-        self.visits[group.gid] = visit
-        return visit
-
-    def close_visit(self, visit: Visit) -> None:
-        """This node is a guest no longer."""
-        gid = visit.group.gid
-        self._first_message[visit.group.name] = visit.next_message
-        del self.visits[gid]
-        self.engine.leave(gid)
-
-    def neighbours(self, member: Membership) -> list[Membership]:
-        """The other groups of the same domain."""
-        return [
-            m for m in self.memberships.values() if m.outbox is member.outbox and m is not member
-        ]
 
     # -- the turn ---------------------------------------------------------------------------------
 
@@ -294,13 +218,13 @@ class Site:
 
     def _turn(self) -> None:
         self._turn_is_due = False
-        self.seal_frames()
+        self.groups.seal_frames()
         if self._takers:
             takers, self._takers = self._takers, []
             consumed: list[Event] = [
                 Consumed(member.group.gid, member.take_consumed())
                 for member in takers
-                if self.memberships.get(member.group.gid) is member
+                if self.groups.memberships.get(member.group.gid) is member
             ]
             self.engine.step(consumed)
         if self.recorder is not None and self._flush_timer is None:
@@ -315,11 +239,6 @@ class Site:
         """The application took a frame of this group, the first in this turn."""
         self._takers.append(member)
         self.wake()
-
-    def seal_frames(self) -> None:
-        """Send all open frames."""
-        for outbox in self._outboxes.values():
-            outbox.seal()
 
     # -- effects of the stack ---------------------------------------------------------------------
 
@@ -359,31 +278,31 @@ class Site:
 
     def deliver(self, delivery: Delivery) -> None:
         """A frame for one of our groups."""
-        member = self.memberships.get(delivery[0])
+        member = self.groups.memberships.get(delivery[0])
         if member is not None:
             member.deliver(delivery)
 
     def install(self, view: CoreView) -> None:
         """A view of one of our groups."""
-        member = self.memberships.get(view.group)
+        member = self.groups.memberships.get(view.group)
         if member is not None:
             member.install(view)
 
     def stable(self, group: GroupId, frames: int) -> None:
         """Frames of ours that all have consumed."""
-        sending = self.memberships.get(group) or self.visits.get(group)
+        sending = self.groups.memberships.get(group) or self.groups.visits.get(group)
         if sending is not None:
             sending.stable(frames)
 
     def ordered(self, group: GroupId, frames: int) -> None:
         """Frames that we sent as a guest have their place."""
-        visit = self.visits.get(group)
+        visit = self.groups.visits.get(group)
         if visit is not None:
             visit.ordered(frames)
 
     def guest(self, group: GroupId, is_guest: bool) -> None:
         """We are a guest from now on, or no longer."""
-        visit = self.visits.get(group)
+        visit = self.groups.visits.get(group)
         if visit is not None:
             visit.admit(is_guest)
 
@@ -467,9 +386,9 @@ class Site:
         if not self.options.rejoin:
             self.fail(error)
             return
-        self.seal_frames()  # what was accepted is sent if the others come back
+        self.groups.seal_frames()  # what was accepted is sent if the others come back
         self.blocked = error
-        for sending in (*self.memberships.values(), *self.visits.values()):
+        for sending in self.groups.senders():
             sending.block(error)
         self.lifetime.go_out(error, lambda: None)
 
@@ -477,14 +396,14 @@ class Site:
         """Enough of the others are back."""
         before, self.blocked = self.blocked, None
         if before is not None:
-            for sending in (*self.memberships.values(), *self.visits.values()):
+            for sending in self.groups.senders():
                 sending.unblock(before)
             self.lifetime.come_back()
 
     def dissolve(self, news: Dissolved) -> None:
         """The views of this side have ended in order: this node goes over to the other one."""
         self.over_to = news
-        for member in self.memberships.values():
+        for member in self.groups.memberships.values():
             if member.view is not None:
                 member.dissolve()
         self.fail(errors.Dissolved())
@@ -492,7 +411,7 @@ class Site:
     # -- the end ----------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """This Site is out, for good. Its owner learns it, and decides whether another follows."""
+        """This one is out, for good. Its owner learns it, and decides whether another follows."""
         if self.error is None:
             self.error = error
             self.stop(error)
@@ -511,37 +430,12 @@ class Site:
             self.engine.stop()
             self.coordination.stop()
             self.nodeship.stop(reason)
-        for sending in (*self.memberships.values(), *self.visits.values()):
+        for sending in self.groups.senders():
             sending.close(reason)
-        for member in self.memberships.values():
+        for member in self.groups.memberships.values():
             member.gate.open()
         if self.recorder is not None:
             self.recorder.flush()
-
-    def record_end(self) -> None:
-        """If all that was sent is ordered and all that came was taken, this log is complete.
-
-        Views that nobody came for are recorded here.
-        """
-        complete = all(stay.all_ordered and not stay.pending_frames for stay in self.stays_begun)
-        complete = complete and not self.visits  # one that ended has all in order
-        if self.recorder is not None and complete:
-            self._record_untaken_views()
-            self.recorder.end()
-
-    def _record_untaken_views(self) -> None:
-        for inbox in self.lifetime.inboxes():
-            for parcel in inbox.parcels:
-                if not isinstance(parcel, Interruption) and parcel[0].site is self:
-                    assert isinstance(parcel[1], View), "a message that nobody took"
-                    parcel[0].record_untaken(parcel[1])
-
-    def give_up_recorder(self) -> Recorder | None:
-        """Nothing is recorded any more; the recorder may be closed in another thread."""
-        recorder, self.recorder = self.recorder, None
-        for sending in (*self.stays_begun, *self.visits.values()):
-            sending.recorder = None
-        return recorder
 
     def abandon(self) -> None:
         """The node was dropped without being closed."""

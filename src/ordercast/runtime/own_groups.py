@@ -1,0 +1,111 @@
+"""The groups of a node: those that it is in, and those that it sends to as a guest.
+
+Groups of one protocol that keeps an order across groups share a box for what is sent and a gate
+for what is delivered, as they share a machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ordercast.core.ids import GroupId
+from ordercast.membership.nodes import GroupEntry
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.runtime.gate import Gate
+from ordercast.runtime.membership import Membership
+from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.visit import Visit
+
+if TYPE_CHECKING:
+    from ordercast.runtime.presence import Presence
+
+
+class OwnGroups:
+    """Of one Presence."""
+
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self.memberships: dict[GroupId, Membership] = {}
+        self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
+        self.stays: list[Membership] = []  # every one whose messages may not be taken yet
+        self.names: dict[GroupId, str] = {}  # of all groups that this node knows
+        self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
+        self._gates: dict[str, Gate] = {}  # the same for deliveries
+        self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
+
+    def senders(self) -> tuple[Membership | Visit, ...]:
+        """All groups to which this node may send."""
+        return (*self.memberships.values(), *self.visits.values())
+
+    def neighbours(self, member: Membership) -> list[Membership]:
+        """The other groups of the same domain."""
+        return [
+            m for m in self.memberships.values() if m.outbox is member.outbox and m is not member
+        ]
+
+    def seal_frames(self) -> None:
+        """Send all open frames."""
+        for outbox in self._outboxes.values():
+            outbox.seal()
+
+    # -- in a group -------------------------------------------------------------------------------
+
+    def open(self, group: GroupEntry, scope: str | None) -> Membership:
+        """Get ready for packets of a group."""
+        first_message = self._first_message.get(group.name, 1)
+        gate = self._gate(group.protocol)
+        member = Membership(self._presence, group, scope, self._open(group), first_message, gate)
+        self.memberships[group.gid] = member
+        self.stays = [stay for stay in self.stays if not stay.over]
+        self.stays.append(member)
+        recorder = self._presence.recorder
+        if recorder is not None:
+            promised = scope or PROTOCOLS[group.protocol].declaration.scope
+            recorder.group(
+                group.name, (), order=group.order, protocol=group.protocol, scope=promised
+            )
+        return member
+
+    def _gate(self, protocol: str) -> Gate:
+        """Of the domain, where the protocol keeps an order across groups; else of one group."""
+        if PROTOCOLS[protocol].declaration.scope == "group":
+            return Gate()
+        return self._gates.setdefault(protocol, Gate())
+
+    def _open(self, group: GroupEntry) -> Outbox:
+        """Packets of the group can be read; what is sent to it goes into this box."""
+        presence = self._presence
+        self.names[group.gid] = group.name
+        presence.engine.open(group)
+        if group.protocol not in self._outboxes:
+            self._outboxes[group.protocol] = Outbox(presence.options.frame_bytes, presence.wake)
+        return self._outboxes[group.protocol]
+
+    def disown(self, member: Membership) -> None:
+        """A join that came to nothing: its group is another one by now."""
+        self._presence.nodeship.quit(member.group.gid)
+        member.muted = True
+        member.gate.admit(member)
+        self.memberships.pop(member.group.gid, None)
+
+    def close(self, member: Membership) -> None:
+        """The group was left. With its last view the stack has acknowledged everything."""
+        self._first_message[member.group.name] = member.next_message
+        del self.memberships[member.group.gid]
+        self._presence.lifetime.end_stream_of(member.seat)
+        self._presence.engine.leave(member.group.gid)
+
+    # -- as a guest -------------------------------------------------------------------------------
+
+    def open_visit(self, group: GroupEntry) -> Visit:
+        """Get ready to be a guest of a group."""
+        first_message = self._first_message.get(group.name, 1)
+        visit = Visit(self._presence, group, self._open(group), first_message)
+        self.visits[group.gid] = visit
+        return visit
+
+    def close_visit(self, visit: Visit) -> None:
+        """This node is a guest no longer."""
+        self._first_message[visit.group.name] = visit.next_message
+        del self.visits[visit.group.gid]
+        self._presence.engine.leave(visit.group.gid)
