@@ -61,6 +61,10 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing", 3690),  # all have a view before its coordinator, who does not hear of it again
     ("sequencing_hybrid", 342),  # who leaves a group last coordinates, and comes back
     ("sequencing_global", 1976),  # who left numbers the group, and waits for those who came since
+    ("sequencing_causal", 4519),  # the next sequencer alone had delivered what it spoke of before
+    ("sequencing_global", 4576),  # late word lets a node into a group that ended with the last view
+    ("sequencing_causal", 4776),  # who left waits for the word of one that has left, too
+    ("sequencing", 7900),  # a word that is asked for once in a while comes after a long silence
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]
 

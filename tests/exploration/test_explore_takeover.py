@@ -10,17 +10,18 @@ import pytest
 from faulty_machines.sequencing import (
     HandsOverNoRequests,
     HybridHandsOverNoBodies,
+    KeepsNoCopies,
     SpeaksWhileItHandsOver,
 )
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import Options
 from ordercast.protocols.sequencing.orders import Sequencing, SequencingGlobal, SequencingHybrid
 from ordercast.protocols.sequencing.service import SequencingService
-from placings.catalogue import NODES, ORDERS, one_group, race
+from placings.catalogue import NODES, ORDERS, one_group, race, spoken_of
 from placings.scene import Fate, Group, Scene, moves, says
 from placings.search import Found, explore
 
-FITS = 10_000  # states
+FITS = 20_000  # states
 SPEAKS = (says(1, 1, "m1"),)
 
 
@@ -68,6 +69,10 @@ def test_no_crash_of_the_source_leaves_a_gap_in_a_causal_order() -> None:
     searched(in_two_groups(SequencingHybrid))
 
 
+def test_no_crash_of_the_destination_leaves_a_gap_either() -> None:
+    searched(spoken_of(SequencingHybrid, struck=3))
+
+
 def test_no_crash_of_a_sequencer_turns_what_a_sender_said_round() -> None:
     searched(in_a_row(Options()))
 
@@ -103,10 +108,11 @@ def test_a_sequencer_that_dies_while_it_lets_one_in_keeps_nobody_out() -> None:
     [
         (in_two_groups(HybridHandsOverNoBodies), "fifo.global: p1 delivered m2 without m1"),
         (in_two_groups(SpeaksWhileItHandsOver), "fifo.global: p1 delivered m2 without m1"),
+        (spoken_of(KeepsNoCopies, struck=3), "fifo.global: p2 delivered m2 without m1"),
         (in_a_row(Options(resilience=0)), "fifo.global: p1 delivered m2 before m1"),
         (one_group(HandsOverNoRequests, SPEAKS, None), "validity: p1 sent last of 1 in 1"),
     ],
-    ids=("bodies stay behind", "it speaks at once", "resilience 0", "no requests"),
+    ids=("bodies stay behind", "it speaks at once", "no copies", "resilience 0", "no requests"),
 )
 def test_a_machine_that_is_wrong_is_found_out(scene: Scene, complaint: str) -> None:
     found = explore(scene, limit=FITS)

@@ -291,3 +291,10 @@ class TakesOverOneByOne(Sequencing):
     def succeed(self, books: Mapping[GroupId, HandedOver]) -> None:
         for g, book in books.items():
             super().succeed({g: book})
+
+
+class KeepsNoCopies(SequencingHybrid):
+    """The former sequencer forgets what it handed over as soon as the next one has it."""
+
+    def back_up(self, g: GroupId, source: ProcessId) -> bool:
+        return False

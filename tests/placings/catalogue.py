@@ -59,6 +59,14 @@ def two_groups(
     return Scene(protocol, NODES, groups, (*sayings, moves(1, 1, 3)), struck, fate)
 
 
+def spoken_of(protocol: Protocol, struck: ProcessId, fate: Fate = "crash") -> Scene:
+    """1 numbers two groups, and is in neither. 3 speaks in both, and then gets the first, or both:
+    what 3 alone has delivered was spoken of."""
+    groups = {g: Group((2, 3), 1) for g in (1, 2)}
+    doings = (says(3, 1, "m1"), says(3, 2, "m2"), moves(1, 1, 3))
+    return Scene(protocol, NODES, groups, doings, struck, fate)
+
+
 def race(
     protocol: Protocol,
     sayings: tuple[Doing, ...] = (),
@@ -144,6 +152,7 @@ def _larger() -> Named:
             yield f"two groups: {says_what}, {name}", scene
         sayings = (says(1, 1, "m1"), says(2, 1, "m2"))
         yield f"two messages: {name}", one_group(protocol, sayings, struck, fate)
+        yield f"the next sequencer has spoken: {name}", spoken_of(protocol, struck, fate)
     for protocol in ORDERS:
         sayings = (says(2, 1, "m1"), says(3, 2, "m2"))
         yield f"race: {protocol.declaration.name}, both speak", race(protocol, sayings)

@@ -20,7 +20,6 @@ class Found(msgspec.Struct, frozen=True):
     ends: int  # states in which nothing more can happen
     outcomes: int  # different logs
     rescued: int  # ends at which timers had to fire
-    local_states: int  # of all nodes together
     complete: bool  # all states were looked at
     complaint: str = ""  # a promise that is broken ...
     schedule: tuple[str, ...] = ()  # ... and the shortest way there
@@ -82,7 +81,6 @@ class _Search:
             ends,
             len(self.judge.verdicts),
             self.judge.rescued,
-            len(self.space.nodes.known),
             complete and not complaint,
             complaint,
             schedule,

@@ -47,13 +47,11 @@ def union(b: Bench, survivors: Iterable[int]) -> tuple[Kept, ...]:
     return tuple(frames.values())
 
 
-def next_view(
-    b: Bench, *members: int, era: int = 2, guests: tuple[int, ...] = (), number: int = 0
-) -> None:
+def next_view(b: Bench, *members: int, guests: tuple[int, ...] = ()) -> None:
     """A flush over all who live, and the next view; what is under way is of the old one."""
     survivors = [p for p in b.machines if G in machine(b, p).views]
     frames = union(b, survivors)
-    view = View(G, number or era, members, members[0], era, guests=guests)
+    view = View(G, 2, members, members[0], 2, guests=guests)
     for p in b.machines:
         flush = (Flush(G, frames),) if p in survivors and machine(b, p).role == "member" else ()
         b.step(p, Cut(flush, (view,)))

@@ -274,6 +274,22 @@ def test_one_that_leaves_asks_for_what_it_no_longer_hears() -> None:
     assert b.story(3) == ["123", "m", "12"]
 
 
+def test_one_that_has_left_itself_says_what_it_holds() -> None:
+    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
+    b.settle()
+    b.say(1, "m")
+    b.step(1, Change(G, left=(3,)))
+    b.bring(1, 3)
+    b.bring(1, 2)
+    b.lose(2, 3)  # its word
+    b.step(1, Change(G, left=(2,)))
+    b.carry()
+    assert b.story(3) == ["123"]
+    b.ring(3, ASK)
+    b.carry()
+    assert b.story(3) == ["123", "m", "12"]
+
+
 def test_one_that_leaves_does_not_wait_for_ever_for_those_who_are_gone() -> None:
     b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
     b.settle()
@@ -296,6 +312,9 @@ def test_one_that_left_and_numbers_the_group_does_not_wait_for_those_who_came_si
     holders.change(View(G, 2, (1, 2), 1, era=2, start=5))
     holders.begin(View(G, 4, (1, 6), 3, era=2, start=7))
     assert holders.lacking(place) == (0, [])
+    assert holders.word() == Holding((NOBODY, 4))  # it still holds it, and says so
+    holders.begin(View(G, 5, (1, 6), 3, era=3))
+    assert holders.word() == Holding(())
 
 
 def test_closing_a_group_forgets_what_waits() -> None:

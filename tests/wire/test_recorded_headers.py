@@ -2,8 +2,9 @@
 
 Each file is written once: `v1` to `v3` and `v5` have the messages between nodes as they came, `v4`
 the headers of version 3, `v5` those of version 4 that differ, and the packets of the cluster, `v6`
-the headers of version 5 that differ, and packets of the cluster that came since. A change that
-makes one of these tests fail needs a new `header_version` of that protocol (or a new wire version,
+the headers of version 5 that differ, and packets of the cluster that came since, `v7` the headers
+of version 6 that differ, and packets of the cluster that have more fields. A change that makes one
+of these tests fail needs a new `header_version` of that protocol (or a new wire version,
 for messages between nodes), and a new file beside these.
 """
 
@@ -29,14 +30,18 @@ RECORDED = {
         *json.loads((FOLDER / "v3" / "control.json").read_text()),
         *json.loads((FOLDER / "v5" / "control.json").read_text()),
     ],
-    "cluster": [
-        *json.loads((FOLDER / "v5" / "cluster.json").read_text()),
-        *json.loads((FOLDER / "v6" / "cluster.json").read_text()),
-    ],
+    "cluster": list(
+        {
+            recorded["header"].partition("(")[0]: recorded
+            for version in ("v5", "v6", "v7")
+            for recorded in json.loads((FOLDER / version / "cluster.json").read_text())
+        }.values()
+    ),
     **json.loads((FOLDER / "v4" / "headers.json").read_text()),
     **json.loads((FOLDER / "v5" / "headers.json").read_text()),
     **json.loads((FOLDER / "v6" / "headers.json").read_text()),
     **json.loads((FOLDER / "v6" / "two_layered.json").read_text()),
+    **json.loads((FOLDER / "v7" / "headers.json").read_text()),
 }
 
 

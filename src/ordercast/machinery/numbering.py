@@ -62,6 +62,7 @@ class Numbering(PlainState):
         self.acks = SlowestMark(members, start)  # numbers consumed, per member
         self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
         self.leaving: dict[ProcessId, int] = {}  # leavers -> the number of their last view
+        self.began: dict[ProcessId, int] = {}  # came in: they have nothing up to this, yet unstable
         self.backoff = 1  # periods until the next STATUS
         self.limit = limit  # how far above the last one a frame of an origin may be
 
@@ -108,6 +109,7 @@ class Numbering(PlainState):
         rose = self.acks.raise_to(p, R)
         if p in self.leaving and self.leaving[p] <= R:
             del self.leaving[p]
+            self.began.pop(p, None)
             rose = self.acks.forget(p) or rose
         return rose
 
@@ -115,6 +117,7 @@ class Numbering(PlainState):
         """p comes in with the next entry, perhaps not for the first time."""
         self.acks.admit(p, self.N)
         self.joining[p] = self.N + 1
+        self.began[p] = self.N
         self.leaving.pop(p, None)  # its word on the last view of a former stay may be lost
 
     def begin_stay(self, p: ProcessId) -> None:
@@ -134,7 +137,7 @@ class Numbering(PlainState):
     def forget(self, p: ProcessId) -> None:
         """p is dead: nothing more is expected of it, and its waiting frames are void."""
         self.acks.forget(p)
-        for table in (self.joining, self.leaving, self.last, self.ahead):
+        for table in (self.joining, self.leaving, self.began, self.last, self.ahead):
             table.pop(p, None)
 
     def last_of(
@@ -150,3 +153,5 @@ class Numbering(PlainState):
         for N in range(oldest, self.stable + 1):
             entry = self.history.pop(N)
             del self.number_of[entry.origin, entry.n]
+        if self.began:
+            self.began = {p: N for p, N in self.began.items() if self.stable < N}

@@ -42,6 +42,7 @@ class BookState(msgspec.Struct, frozen=True, array_like=True):
     gone: Counts  # who left, and the number of the view without it
     former: tuple[ProcessId, ...]  # who numbered in this era: they forward what comes late
     entries: int  # unstable ones, which follow
+    began: Counts = ()  # who came in since: it has nothing up to this number
 
 
 class BookEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -89,6 +90,7 @@ def reopened(state: BookState, entries: Mapping[int, Numbered], limit: int) -> N
     for p, mark in state.acks:
         book.acks.admit(p, mark)
     book.joining, book.leaving = dict(state.joining), dict(state.leaving)
+    book.began = dict(state.began)
     book.history = dict(sorted(entries.items()))
     book.number_of = {(e.origin, e.n): N for N, e in book.history.items()}
     return book

@@ -163,7 +163,8 @@ class Directory(PlainState):
         return p in self.moving.values() or p in hosts
 
     def departed(self, p: ProcessId) -> None:
-        """p left the cluster, and so all groups."""
+        """p left the cluster, and so all groups; what it wished for is void."""
+        self.wishes = deque(_without(wish, p) for wish in self.wishes)
         for g, record in self.records.items():
             record.guests.discard(p)
             if p in record.members:
@@ -235,3 +236,8 @@ def hosts_after(
         placement.know(g, members, NOWHERE if host is None or host not in able else host)
     placement.place_all(groups, able)
     return dict(placement.host)
+
+
+def _without(wish: Wish, p: ProcessId) -> Wish:
+    joined, guests = (tuple(q for q in who if q != p) for who in (wish.joined, wish.guests))
+    return Wish(wish.gid, joined, guests, wish.left)

@@ -227,7 +227,7 @@ class Ending(PlainState):
                 for e in ends
             },
             {end.gid: end.takers(staying) for end in ends},
-            {end.gid: end.told(staying) if end in living else end.takers(staying) for end in ends},
+            {e.gid: e.told(staying) if e in living else e.last_told(staying) for e in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
 
@@ -335,8 +335,17 @@ class GroupEnd:
         return any(p in (*self.members, *self.guests) for p in self.reports if p in staying)
 
     def owes_a_last_view(self, staying: Nodes, pages: Pages) -> bool:
-        """All have left it, but one has not heard so: where views are numbered among messages."""
-        return pages(self.entry.protocol).declaration.sequenced and bool(self.takers(staying))
+        """All have left it, but one has not heard so: where views are numbered among messages. Or
+        one was let in, and word of that may still come: it must not be let in by a group that is
+        no more."""
+        sequenced = pages(self.entry.protocol).declaration.sequenced
+        return sequenced and bool(self.last_told(staying))
+
+    def last_told(self, staying: Nodes) -> Nodes:
+        """Who is told that the group has ended: who delivers its last view, or was just let in."""
+        let_in = {*self.members, *self.guests}.difference(self.reports)
+        takers = self.takers(staying)
+        return (*takers, *(p for p in staying if p in let_in and p not in takers))
 
     def told(self, staying: Nodes) -> Nodes:
         """Whoever has the group open, or is about to."""

@@ -71,6 +71,8 @@ class Inherited(msgspec.Struct, frozen=True, array_like=True):
 
     since: int
     gids: tuple[GroupId, ...]
+    sole: tuple[GroupId, ...] = ()  # of these I alone have delivered something: keep copies
+    moves: tuple[int, ...] = ()  # of each group, the hand-overs of its era before this one
 
 
 class Settled(msgspec.Struct, frozen=True, array_like=True):

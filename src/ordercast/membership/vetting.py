@@ -32,6 +32,7 @@ from ordercast.membership.placing_headers import (
     Alter,
     Host,
     Inherit,
+    Inherited,
     InheritEntry,
     InheritLeft,
     Load,
@@ -144,12 +145,17 @@ def _inherit(header: Inherit) -> None:
     _group(header.group)
     _pids("a member of a group", (*state.members, *state.guests))
     tables = (state.last, state.acks, state.joining, state.leaving, state.gone, state.behind)
-    for table in (*tables, state.guests_stable):
+    for table in (*tables, state.guests_stable, state.began):
         _distinct("an entry of a book", [key for key, _ in table])
         _counted(*(n for _, n in table))
     _counted(state.era, state.view, state.N, state.move, state.changes, state.entries)
     _require(state.entries <= state.N, "a book with more entries than numbers")
     _require({p for p, _ in state.acks} >= set(state.members), "a member without a mark")
+
+
+def _inherited(header: Inherited) -> None:
+    _require(len(header.gids) == len(header.moves), "a group without the number of its hand-over")
+    _counted(*header.moves)
 
 
 def _inherit_entry(header: InheritEntry) -> None:
@@ -173,6 +179,7 @@ CHECKS: dict[type, Callable[[Any], None]] = {
     Overruled: lambda header: _attempt(header.followed),
     Host: lambda header: _group(header.group),
     Alter: _alter,
+    Inherited: _inherited,
     Inherit: _inherit,
     InheritEntry: _inherit_entry,
     InheritLeft: _inherit_left,

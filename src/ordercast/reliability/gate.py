@@ -10,7 +10,8 @@ Costs       one small packet from each member to each other, for each frame, or 
 
     the protocol delivers m, m'..  queue them;  tell all what is held here
     Holding(marks) from q          q holds all frames up to the marks
-    the first of the queue is held by more than k members        hand it over
+    the first of the queue is held by more than k members        hand it over;  who came in late
+                                   also waits until all hold what was numbered before it
     a new era begins               what was queued before it is handed over: its flush has given
                                    it to all who survive
     the first waits for long       ask those who are not known to hold it
@@ -143,7 +144,7 @@ class Gate(PlainState):
         holders = self.groups[g]
         if isinstance(header, Holding):
             holders.told(src, packet.era, header)
-        elif packet.era == holders.era and holders.is_member:
+        elif packet.era == holders.era:  # also one that has left: it keeps what it delivered
             out.transmits.append(((src,), g, packet.era, holders.word(), b""))
 
     # -- questions --------------------------------------------------------------------------------

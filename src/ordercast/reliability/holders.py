@@ -50,6 +50,7 @@ class Holders(PlainState):
         self.guests: tuple[ProcessId, ...] = ()
         self.here: dict[ProcessId, NumberSet] = {}  # delivered by the protocol here, per sender
         self.since: dict[ProcessId, int] = {}  # a member holds only numbers above this one
+        self.entered = 0  # the same for this process
         self.words: dict[ProcessId, Word] = {}  # the marks that came from each
 
     @property
@@ -66,13 +67,16 @@ class Holders(PlainState):
         """A new era: all counts begin again. Words that came ahead of it count now.
 
         Or the same era once more, for who has left and numbers the group now, or is back: what it
-        had before may still wait here, and those it does not know came in after that.
+        had before may still wait here, and those it does not know came in after that. What it holds
+        it still holds, and others may ask for that.
         """
-        known = self.since if view.era == self.era else dict.fromkeys(view.members, 0)
+        known = self.since
+        if view.era != self.era:
+            known, self.here = dict.fromkeys(view.members, 0), {}
         self.era = view.era
         self.members, self.guests = view.members, view.guests
-        self.here = {}
         self.since = {p: known.get(p, view.start) for p in view.members}
+        self.entered = max(view.start - 1, 0) if self.me in view.members else 0
         self.words = {p: word for p, word in self.words.items() if word[0] >= view.era}
 
     def change(self, view: View) -> None:
@@ -105,6 +109,9 @@ class Holders(PlainState):
             marks = {q: max(marks.get(q, 0), before.get(q, 0)) for q in before | marks}
         self.words[p] = (era, marks)
 
+    def _lacks_the_past(self, p: ProcessId) -> bool:
+        return self.since[p] <= self.entered and self.mark_of(p, NOBODY) < self.entered
+
     def _checked(self, marks: tuple[int, ...]) -> dict[ProcessId, int]:
         if len(marks) % 2 or len(marks) > 2 * self.limit:
             raise PeerError(f"{len(marks)} integers are no list of senders and marks")
@@ -120,8 +127,16 @@ class Holders(PlainState):
 
     def lacking(self, place: Place) -> tuple[int, list[ProcessId]]:
         """How many more must hold this frame, which is held here, and who does not; 0 and nobody
-        if it can be handed over."""
+        if it can be handed over.
+
+        Who came in has none of the numbers before. If one of those were lost, all after it would
+        be: they must be held by all who are to have them.
+        """
         q, number = place
+        if q == NOBODY and self.entered:
+            behind = [p for p in self.members if p != self.me and self._lacks_the_past(p)]
+            if behind:
+                return len(behind), behind
         able = [p for p in self.members if self.since[p] < number or q != NOBODY]
         without = [p for p in able if p != self.me and self.mark_of(p, q) < number]
         needed = holders_needed(self.durability, len(self.members))

@@ -401,7 +401,8 @@ class ClusterSimulation(Simulation):
             self._later(LOOK_MS, self.look)
 
     def at_rest(self) -> bool:
-        """All nodes are in one view and in the groups they want, and nobody says anything."""
+        """All nodes are in one view and in the groups they want, and nobody says anything. What
+        still waits somewhere may wait for a timer that is slower than that."""
         if self.now - self.news <= self.config.rest_ms * TICKS_PER_MS:
             return False
         here = {p for p in self.current.values() if p is not None}
@@ -409,6 +410,8 @@ class ClusterSimulation(Simulation):
             return False
         machines: list[Any] = [self.machines[p] for p in here]
         if any(machine.in_view != here for machine in machines):
+            return False
+        if any(True for machine in machines for _ in machine.waiting_frames()):
             return False
         return all(self._seat(p, g).in_view for p in here for g in self.wishes[self.host_of(p)])
 

@@ -24,7 +24,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     multicasts: int
     deliveries: int
     unsent: int  # messages nobody could send: no view, no room, or the process had crashed
-    packets: int  # one per receiver, lost ones included
+    packets: int  # one per receiver, or one for all on a broadcast network; lost ones included
     payload_bytes: int  # in them
     most_bytes_sent: int  # ... of them, by one process
     lost: int  # by the network, or with the process that sent them

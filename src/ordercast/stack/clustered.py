@@ -67,6 +67,7 @@ class ClusteredStack(PlacedStack):
         self.floors: dict[GroupId, int] = {}  # groups that were left, or deserted: their last view
         self.directories: dict[str, Directory] = {}
         self.inheriting: dict[GroupId, Heirloom] = {}
+        self.parted: set[ProcessId] = set()
         self.draining: set[ProcessId] = set()
         self.ahead: list[tuple[ProcessId, msgspec.Struct, bytes]] = []
         self.traffic: dict[GroupId, dict[ProcessId, int]] = {}

@@ -67,6 +67,7 @@ class PlacedStack(Stack, Cluster):
     directories: dict[str, Directory]  # at the coordinator, by protocol
     entries: dict[GroupId, GroupEntry]
     inheriting: dict[GroupId, Heirloom]  # books on their way to this node
+    parted: set[ProcessId]  # nodes that left the cluster since the last flush
     traffic: dict[GroupId, dict[ProcessId, int]]  # at the coordinator, of this window
     floors: dict[GroupId, int]
     draining: set[ProcessId]  # at the coordinator: they get no groups
@@ -189,6 +190,7 @@ class PlacedStack(Stack, Cluster):
                 self.floors[gid] = max(highest, self.floors.get(gid, 0))
         self.directories.clear()
         self.inheriting.clear()
+        self.parted.clear()
         self.traffic.clear()
         if self.pids[:1] == (self.me,):
             for new in views:
@@ -375,16 +377,22 @@ class PlacedStack(Stack, Cluster):
         service = self.protocols[gid]
         assert isinstance(service, SequencingService)
         service.succeed({g: (book.state, list(e.values())) for g, (_, book, e) in whole.items()})
-        done = Inherited(inherit.since, inherit.together)
+        for g in inherit.together:
+            for p in sorted(service.parts[g].expected()):
+                if p in self.parted:  # while nobody numbered the group
+                    self._handle(Change(g, dead=(p,)))
+        sole = tuple(g for g in inherit.together if service.back_up(g, source))
+        moves = tuple(whole[g][1].state.move for g in inherit.together)
+        done = Inherited(inherit.since, inherit.together, sole, moves)
         self._tell((source,), done)
         self._give([(self.pids[0], done)])
 
     def _inherited(self, q: ProcessId, word: Inherited) -> None:
-        for gid in word.gids:
+        for gid, move in zip(word.gids, word.moves, strict=True):
             service = self.protocols.get(gid)
             part = service.parts.get(gid) if isinstance(service, SequencingService) else None
-            if part is not None and part.legacy is not None:
-                part.tell_moved(gid)
+            if part is not None and part.handed_over(move):  # late word of another one is void
+                part.tell_moved(gid, sole=gid in word.sole)
         directory = self._directory_of(word.gids[0]) if word.gids else None
         if directory is not None:
             self._give(directory.moved(word.gids, q, self._eligible()))
@@ -416,6 +424,7 @@ class PlacedStack(Stack, Cluster):
         before = self.pids
         super()._put_in_force(view)
         gone = tuple(p for p in before if p not in view.pids)
+        self.parted.update(gone)
         self.draining.intersection_update(view.pids)
         if self.installed is not None and self.installed.number == view.number:
             return  # a flush: all groups begin again
@@ -441,7 +450,7 @@ class PlacedStack(Stack, Cluster):
         """Is its book on the way from here to another, or are bodies here that another needs?"""
         protocol = self.protocols[gid]
         part = protocol.parts.get(gid) if isinstance(protocol, SequencingService) else None
-        return part is not None and (part.legacy is not None or bool(part.left))
+        return part is not None and (part.legacy is not None or part.keeps_for_others(gid))
 
     def _on_depart(self, q: ProcessId, depart: Depart) -> None:
         """One that numbers, or is about to, is drained first. It will say good-bye again."""

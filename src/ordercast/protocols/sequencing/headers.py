@@ -100,6 +100,13 @@ class Former(msgspec.Struct, frozen=True, array_like=True):
     processes: tuple[ProcessId, ...]
 
 
+class Safe(msgspec.Struct, frozen=True, array_like=True):
+    """From the sequencer to one that numbered before: another member has what I had delivered when
+    your book came, or a third process has the book."""
+
+    move: int  # hand-overs of this era so far; it is not about copies that are kept from later on
+
+
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """HISTORY-RELEASE, from the sequencer to one that numbered before: the bodies that stayed with
     you are not needed any more."""

@@ -65,6 +65,7 @@ class MemberPart(BodiesApart):
         self.admitted_by = service.admitted_by
         # a sender
         self.released = 0  # own frames up to n were asked for in this era
+        self.came_in: dict[ProcessId, int] = {}  # in this era: they have nothing up to this number
         self.stamps: dict[int, tuple[Context, Ids]] = {}  # own frames: what they come after
         self.told = 0  # own frames up to n were brought to the members
         self.held = 0  # of a guest: own frames up to n are held by a member
@@ -85,7 +86,8 @@ class MemberPart(BodiesApart):
         self.latest: View | None = None  # the last view that has a number, delivered or not
         self.lingering: tuple[int, frozenset[ProcessId]] = (0, frozenset())  # until that is stable
         self.behind: dict[GroupId, int] = {}  # merge of all contexts numbered here
-        self.held_up_to = 0  # numbers that another than this process has
+        self.held_up_to = 0  # numbers that another than this process has, or that nobody needs
+        self.holding: dict[ProcessId, int] = {}  # words that go further, and begin above that
         self.asked_held = 0  # AskHeld was sent for this number
         self.successor: ProcessId | None = None  # numbers from now on
         self.unready: list[tuple[ProcessId, DoMulticast, bytes]] = []  # came before the book
@@ -259,6 +261,17 @@ class MemberPart(BodiesApart):
             if self.service.unsent:  # what is stable cannot be lost
                 self.service.send_released()
 
+    def _view_of(self, g: GroupId, entry: ViewEntry, era: int) -> View:
+        known = self.views[g].members if g in self.views else entry.members
+        new = (*entry.joined, *(p for p in entry.members if p not in known))  # guests miss views
+        self.came_in.update(dict.fromkeys(new, entry.N - 1))
+        self.settled = max(self.settled, entry.stable)
+        return super()._view_of(g, entry, era)
+
+    def is_new_here(self) -> bool:
+        """Did it come in above numbers that may still be lost? Those after them are lost, too."""
+        return self.delivers and self.settled < self.came_in.get(self.me, 0)
+
     def waits(self, g: GroupId, entry: Numbered) -> bool:
         context = entry.context if entry.view is None else entry.view.context
         return bool(context) and self.service.must_wait(g, context)
@@ -341,6 +354,7 @@ class MemberPart(BodiesApart):
         self.lingering = (0, frozenset())
         self.behind.clear()
         self.held_up_to = self.asked_held = 0
+        self.holding, self.came_in = {}, {}
         self.successor = None
         self.unready, self.word_of_move = [], None
         self.former, self.unnamed = set(), []

@@ -27,6 +27,10 @@ Departures from the source
   D7  Before a sender speaks in another group, it must have its last frame back, with its number;
       if it numbers that frame itself, or is a guest, one other member must have it. A crash would
       leave a gap.                                                        (test_sequencing_D7_...)
+  D8  Who came in late has nothing from before, whatever it says that it has. It speaks elsewhere of
+      what came since when all have what was before.                      (test_sequencing_D8_...)
+  D9  A former sequencer keeps copies of what its successor alone has delivered, until another
+      member has it.                                                      (test_sequencing_D9_...)
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
     the book is there             the next one numbers; what it waits for as a member is in the book
     it says so                    the former sequencer tells all who send or deliver: MOVED
 
-What travels is in `machinery.transfer`; what may stay, in `protocols.sequencing.left_behind`.
+What travels is in `machinery.transfer`; what may stay, in `protocols.sequencing.left_behind`; of
+what copies are kept for a while, in `protocols.sequencing.backed`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame, fir
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import Numbering
 from ordercast.machinery.transfer import AnyEntry, BookState, counts, reopened
+from ordercast.protocols.sequencing.backed import BackedPart
 from ordercast.protocols.sequencing.explained import kept_by_part
 from ordercast.protocols.sequencing.headers import (
     DoMulticast,
     Moved,
 )
-from ordercast.protocols.sequencing.left_behind import LeftBehindPart
 from ordercast.protocols.sequencing.member import NOT_ASKED
 
 
-class GroupPart(LeftBehindPart):
+class GroupPart(BackedPart):
     """One group: all of it."""
 
     # -- the group is handed over -----------------------------------------------------------------
@@ -60,6 +61,7 @@ class GroupPart(LeftBehindPart):
             counts(self.gone),
             tuple(sorted({*self.former, self.me})),
             len(book.history),
+            counts(book.began),
         )
         entries = self.travelling(g)
         waiting = list(self._waiting_requests(book))
@@ -86,7 +88,7 @@ class GroupPart(LeftBehindPart):
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         """Also what was handed over and has perhaps not arrived, or stayed here."""
         kept = super().unstable(g)
-        handed = self.legacy or self.left
+        handed = {**self.copies, **(self.legacy or self.left)}
         if not handed:
             return kept
         here = {(entry.origin, entry.n) for entry in kept}
@@ -101,9 +103,12 @@ class GroupPart(LeftBehindPart):
             del self.gone[p]
         return settled
 
-    def tell_moved(self, g: GroupId) -> None:
-        """At the former sequencer, when the next one has everything."""
+    def tell_moved(self, g: GroupId, *, sole: bool = False) -> None:
+        """At the former sequencer: the next one has everything, and of some of it nobody else."""
+        if sole and self.legacy is not None:
+            self.keep_copies(self.legacy)
         self.legacy = None
+        self.call_safe(g)  # a third one has the book
         if self.word_of_move is not None:
             moved, to_tell = self.word_of_move
             self.word_of_move = None
@@ -131,6 +136,8 @@ class GroupPart(LeftBehindPart):
         history = {entry.N: entry.numbered(body) for entry, body in entries}
         self.book = reopened(state, history, self.options.max_held)
         self.successor, self.legacy = None, None  # it may be back before word of that came
+        self.copies = {}
+        self.call_safe(g)  # it had the book before: who handed it over now has copies, too
         self.guests = GuestBook((), {})
         self.guests.stable = dict(state.guests_stable)
         self.guests.untold = dict(state.untold)
@@ -141,7 +148,8 @@ class GroupPart(LeftBehindPart):
         self.behind = dict(state.behind)
         self.entered = dict(state.last)
         self.changes, self.gone, self.move = state.changes, dict(state.gone), state.move
-        self.held_up_to = max((R for p, R in state.acks if p != self.me), default=0)
+        self.held_up_to, self.holding = 0, {p: R for p, R in state.acks if p != self.me}
+        self.held_up_to, self.asked_held = self._now_held(), 0
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
         )
@@ -159,6 +167,11 @@ class GroupPart(LeftBehindPart):
         for N, entry in list(self.book.history.items()):
             if N not in self.elsewhere:
                 self.place(g, N, self.book.stable, entry)
+
+    def expected(self) -> set[ProcessId]:
+        """Whoever the book waits for."""
+        assert self.book is not None and self.latest is not None
+        return {*self.book.acks.marks, *self.latest.senders, *self.guests.untold}
 
     def begin_to_number(self, g: GroupId) -> None:
         """What came before the book."""
@@ -218,5 +231,5 @@ class GroupPart(LeftBehindPart):
     def holdings(self, g: GroupId) -> Holdings:
         here = super().holdings(g)
         more = sum(map(len, self.deferred.values())) + len(self.unready) + len(self.unnamed)
-        history = here.history + len(self.left)
+        history = here.history + len(self.left) + len(self.copies)
         return msgspec.structs.replace(here, held=here.held + more, history=history)

@@ -76,7 +76,7 @@ class SenderToGroups(OrderingProtocol):
     def _must_hold(self, g: GroupId) -> bool:
         exposed = self.exposed_before(g)
         for h in exposed:
-            self.parts[h].ask_held(h)
+            self.parts[h].ask_held(h, self.seen[h])
         return bool(exposed) or bool(self.unsettled_before(g))
 
     def unsettled_before(self, g: GroupId) -> list[GroupId]:
@@ -104,7 +104,7 @@ class SenderToGroups(OrderingProtocol):
             h
             for h, N in self.seen.items()
             if h != g and h in self.parts and h not in self.durability
-            if self.parts[h].exposed(h, N)
+            if self.parts[h].exposed(h, N) or self.parts[h].is_new_here()
         ]
 
     def _spoke_in(self, g: GroupId) -> list[GroupId]:
@@ -129,9 +129,12 @@ class SenderToGroups(OrderingProtocol):
         last = (part.own[-1][0] if part.own else 0) if member else part.last_number
         if last <= part.settled:
             return 0
-        members = self.views[h].members
-        needed = holders_needed(self.durability[h], len(members)) - (self.me in members)
-        return needed - sum(1 for mark in self.holders.get(h, {}).values() if mark >= last)
+        if part.is_new_here():
+            return 1
+        members, marks = self.views[h].members, self.holders.get(h, {})
+        able = [p for p in members if part.came_in.get(p, 0) < last]  # others came after it
+        needed = min(holders_needed(self.durability[h], len(members)), len(able))
+        return needed - sum(p == self.me or marks.get(p, 0) >= last for p in able)
 
     def _stamp(self, g: GroupId, part: GroupPart) -> tuple[Context, Ids]:
         parts = self.parts

@@ -167,9 +167,10 @@ class SequencerPart(MemberPart):
             self.out.send_word(p, g, self.views[g].era, word)
 
     def known_held(self) -> int:
-        """Numbers up to this one are held by a member."""
+        """Numbers up to this one are held by a member. One that numbers and is alone in the group
+        may die with them, unless it has consumed them: then nobody needs them."""
         assert self.book is not None
-        return self.held_up_to if self._somebody_else() else self.book.N
+        return self.held_up_to if self._somebody_else() else self.book.stable
 
     def _somebody_else(self) -> bool:
         """Is there a member other than the sequencer, who would have to deliver?"""
@@ -178,7 +179,7 @@ class SequencerPart(MemberPart):
     def _acknowledged(self, g: GroupId, p: ProcessId, R: int) -> None:
         super()._acknowledged(g, p, R)
         if p != self.me and self.book is not None and p in self.book.acks.marks:
-            self._is_held(g, R)
+            self._is_held(g, p, R)
 
     @on(Delivered)
     def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
@@ -195,12 +196,43 @@ class SequencerPart(MemberPart):
         if self.book is not None and p in self.book.acks.marks:
             if held.N > self.book.N:
                 raise PeerError(f"it has number {held.N}, but only {self.book.N} were given")
-            self._is_held(g, held.N)
+            self._is_held(g, p, held.N)
 
-    def _is_held(self, g: GroupId, N: int) -> None:
-        if self.held_up_to >= N:
-            return
-        self.held_up_to = N
+    def _is_held(self, g: GroupId, p: ProcessId, N: int) -> None:
+        """p has delivered all numbers up to N, from where it came in."""
+        if max(self.held_up_to, self.holding.get(p, 0)) < N:
+            self.holding[p] = N
+            self._look_what_is_held(g)
+
+    def _look_what_is_held(self, g: GroupId) -> None:
+        held = self._now_held()
+        if held > self.held_up_to:
+            self.held_up_to = held
+            self.held_further(g)
+
+    def _now_held(self) -> int:
+        """Each number up to this one is held by another member, or no other must deliver it: those
+        that came in later have none of those before, whatever they say that they have."""
+        assert self.book is not None
+        began, marks, held = self.book.began, self.book.acks.marks, self.held_up_to
+        if began:
+            others = (began.get(p, 0) for p in marks if p != self.me)
+            held = max(held, min(others, default=0))
+        for p in sorted(self.holding, key=lambda p: began.get(p, 0)):
+            if p not in marks:
+                del self.holding[p]
+            elif began.get(p, 0) <= held:
+                held = max(held, self.holding.pop(p))
+        return held
+
+    def _prune(self, g: GroupId) -> None:
+        super()._prune(g)
+        assert self.book is not None
+        if self.holding or self.book.began:
+            self._look_what_is_held(g)
+
+    def held_further(self, g: GroupId) -> None:
+        """More is held by others: guests and own messages may wait for that."""
         for p, frames in self.guests.pending.items():
             if frames:
                 self._tell_guest(p, g)
@@ -213,12 +245,25 @@ class SequencerPart(MemberPart):
             return self.legacy is not None and self.held_up_to < N
         return self.held_up_to < N and self._somebody_else()
 
-    def ask_held(self, g: GroupId) -> None:
-        """Somebody else must have what is delivered here, before this process speaks of it."""
-        if self.book is not None and self.asked_held < self.R:
-            self.asked_held = self.R
-            other = next(p for p in self.book.acks.marks if p != self.me)
-            self.send(other, g, AskHeld(self.R))
+    def ask_held(self, g: GroupId, N: int) -> None:
+        """Somebody else must have what is seen here, before this process speaks of it."""
+        if self.book is not None and self.asked_held < N:
+            self.asked_held = N
+            self._ask_held(g)
+
+    def _ask_held(self, g: GroupId) -> None:
+        assert self.book is not None
+        began = self.book.began
+        others = [p for p in self.book.acks.marks if p != self.me]
+        if others:
+            oldest = min(others, key=lambda p: began.get(p, 0))
+            self.send(oldest, g, AskHeld(self.asked_held))
+
+    def _tell_status(self, g: GroupId) -> None:
+        super()._tell_status(g)
+        if self.book is not None and self.exposed(g, self.asked_held):
+            self._ask_held(g)  # the question, or the answer, may be lost
+            self.start_timer(g, "status", self.options.status_ms * self.book.backoff)
 
     def latest_view(self, g: GroupId) -> View:
         return self.latest or self.views[g]

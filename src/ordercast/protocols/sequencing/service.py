@@ -18,7 +18,7 @@ from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFr
 from ordercast.machinery.numbering import Context, Numbered
 from ordercast.machinery.transfer import AnyEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
-from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved, Release
+from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved, Release, Safe
 from ordercast.protocols.sequencing.part import GroupPart
 from ordercast.protocols.sequencing.sending import SenderToGroups
 from ordercast.protocols.sequencing.sequencer import SequencerPart
@@ -41,8 +41,8 @@ class SequencingService(SenderToGroups):
 
     handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
-    linked_headers = (Forwarded, Moved, Release)
-    header_version = 5
+    linked_headers = (Forwarded, Moved, Release, Safe)
+    header_version = 6
     kind: ClassVar[type[GroupPart]] = GroupPart  # the tests put faulty ones here
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
@@ -308,7 +308,11 @@ class SequencingService(SenderToGroups):
 
     def keeps_for_others(self, g: GroupId) -> bool:
         part = self.parts.get(g)
-        return part is not None and bool(part.left)
+        return part is not None and part.keeps_for_others(g)
+
+    def back_up(self, g: GroupId, source: ProcessId) -> bool:
+        """Must the one that handed this group over keep copies for a while?"""
+        return self.parts[g].back_up(g, source)
 
     # -- the cut ----------------------------------------------------------------------------------
 
