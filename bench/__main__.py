@@ -24,7 +24,6 @@ from rich.table import Table
 
 import ordercast
 from bench import (
-    false_order,
     fifty,
     holdback,
     live,
@@ -51,7 +50,6 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "hold-back": holdback.run,
     "waiting": waiting.run,
     "two layers, 2,500 processes": two_layered.run,
-    "two layers, false order": false_order.run,
     "live, 100 B": lambda: asyncio.run(live.throughput(size=100, count=1_000_000)),
     "live, 1 KiB": lambda: asyncio.run(live.throughput(size=1024, count=200_000)),
     "live, sequencer_bb, 100 B": lambda: asyncio.run(

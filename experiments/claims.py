@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from experiments.drawing import Figure
+from experiments.drawing import MEDIANS, Figure
 from experiments.rows import Row
 
-Holds = Literal["yes", "no", "in part", "nothing was claimed"]
+Holds = Literal["yes", "no", "in part", "no difference shown", "nothing was claimed"]
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,14 @@ class Experiment(Protocol):
     def claims(self, rows: list[Row]) -> list[Claim]: ...
 
 
-def caption(about: dict[str, Any], rows: list[Row]) -> tuple[str, ...]:
+def caption(about: dict[str, Any], rows: list[Row], shows: str = MEDIANS) -> tuple[str, ...]:
     """Under a figure: how many runs, which seeds, which versions, whose costs."""
     seeds, versions = about["seeds"], about["versions"]
     span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     code = sorted(set(about["code"].values()))
     digest = code[0] if len(code) == 1 else f"{len(code)} digests, see the table"
     return (
-        f"{about['runs']:,} simulated runs, {verdicts(rows)}; {span}: medians over them, and "
-        "whiskers from the least to the most where there are any.",
+        f"{about['runs']:,} simulated runs, {verdicts(rows)}; {span}: {shows}.",
         f"ordercast {versions['ordercast']} (code of the runs: {digest}), "
         f"Python {versions['python']}, PySpark {versions['pyspark']}. {calibrated(about)}",
     )
@@ -67,7 +67,7 @@ def calibrated(about: dict[str, Any]) -> str:
     return f"Costs of work: calibrated on {told}, {each}."
 
 
-def markdown_table(head: list[str], rows: list[list[object]]) -> str:
+def markdown_table(head: list[str], rows: Sequence[Sequence[object]]) -> str:
     """Numbers to the right."""
     numbers = [all(isinstance(row[k], int | float) for row in rows) for k in range(len(head))]
     lines = [head, ["---:" if right else "---" for right in numbers]]

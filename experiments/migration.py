@@ -118,12 +118,12 @@ def _once_only(rows: list[Row]) -> Claim:
 
 
 def _between_moves_ms(own: list[Row]) -> float:
-    return min(row["messages"] * row["every_us"] / 1000 / (row["moves"] + 1) for row in own)
+    return min(float(r["messages"] * r["every_us"] / 1000 / (r["moves"] + 1)) for r in own)
 
 
 def _bodies_left(rows: list[Row]) -> Claim:
     own = prepared(rows)
-    table: list[list[object]] = [
+    table: list[list[float]] = [
         [
             pace,
             *(
@@ -134,7 +134,7 @@ def _bodies_left(rows: list[Row]) -> Claim:
         ]
         for pace in distinct(own, "pace")
     ]
-    smaller = all(row[2] <= row[1] for row in table)  # type: ignore[operator]
+    smaller = all(row[2] <= row[1] for row in table)
     said = ("bytes per move", "delay p99, ms", "forwarded in a run")
     head = [PACE, *(f"{what}: {way}" for what in said for way in WAYS.values())]
     return Claim(

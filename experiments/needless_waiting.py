@@ -13,8 +13,9 @@ The same twelve members in six groups, once with a message every tenth of a mill
 two. A message waits *needlessly* from the moment at which everything that its sender had sent or
 delivered before was delivered here. What this tells is no header, but what the applications did. A
 message that waits for one that waits needlessly waits for good reason by this measure. So the whole
-waiting time stands beside it, and what it is for CBCAST, which gets the same messages. Where
-`cbcast` cannot be seen it lies under `fast`."""
+waiting time stands beside it, and what it is for CBCAST, which gets the same messages. Where there
+is little overlap there is little waiting, and one wait more or less is a large share of it: the
+whiskers say how much that differs between seeds."""
 
 BY_BLOCKS = ("slow", "relative")
 

@@ -14,8 +14,11 @@ Eight members, a message of 100 bytes every half millisecond on average, packets
 1.5 ms and may overtake each other, none lost. The seed fixes who sends what and when, so every
 protocol gets the same messages. Once all members are one group; once there are four groups of four,
 and every member is in two of them. Protocols that need more than this network get links, whose
-packets count. Orders inside one group say nothing across groups: what `scope` says is part of what
-one gets for the price."""
+packets count. Links keep packets in order, and what a message waits for that counts as waiting: it
+is why `fast_p` and `relative`, which need links, wait longer in one group than `cbcast`, which
+needs none ([there](#causal-blocks-timestamp-against-delay) on a network that keeps the order).
+Orders inside one group say nothing across groups: what `scope` says is part of what one gets for
+the price."""
 
 SHAPES = (("one group of 8", 1), ("4 groups of 4, overlapping", 4))
 PRICES = (
@@ -29,7 +32,7 @@ PRICES = (
 
 
 def figure(rows: list[Row]) -> Figure:
-    names = _by_order(rows)
+    names = by_order(rows)
     shapes = [(said, groups) for said, groups in SHAPES if only(rows, groups=groups)]
     panels = [
         Bars(
@@ -50,7 +53,7 @@ def claims(rows: list[Row]) -> list[Claim]:
     return [_prices(rows), _against_causal(rows)]
 
 
-def _by_order(rows: list[Row]) -> list[str]:
+def by_order(rows: list[Row]) -> list[str]:
     """Weak orders first."""
     names = distinct(rows, "protocol")
     listed = list(PROTOCOLS)
@@ -66,7 +69,7 @@ def _prices(rows: list[Row]) -> Claim:
         if not own:
             continue
         table: list[list[object]] = []
-        for name in _by_order(own):
+        for name in by_order(own):
             declared = PROTOCOLS[name].declaration
             prices = [middle(own, column, protocol=name) for _, _, column in PRICES]
             beyond = 100 * middle(own, "needless_share", protocol=name)

@@ -45,6 +45,11 @@ def against(rows: Sequence[Row], x: str, value: Value) -> list[tuple[float, floa
     return points
 
 
+def breaks(row: Row, order: str) -> bool:
+    """Whether this order was violated in the run, promised or not."""
+    return order in row["broken"] or order in row["unpromised"]
+
+
 def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     """The values of a column, each once, ascending."""
     return sorted({row[name] for row in rows})

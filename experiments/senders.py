@@ -18,14 +18,13 @@ numbers both groups. Once everybody has all its messages to send at the start, o
 different delay; once they come in bursts, on a network that takes 1 ms."""
 
 WAYS = {"{}": "by default", '{"resilience":0}': "resilience 0", '{"blocking":true}': "blocking"}
-DEFAULT, BARE, BLOCKING = WAYS
 
 
 def figure(rows: list[Row]) -> Figure:
     own = only(rows, protocol="sequencing_hybrid")
     counts = distinct(own, "sequencers")
     first = only(own, sequencers=counts[0])
-    panels = [_throughput("each in one group", only(first, overlap=1))]
+    panels = [_throughput(f"each in one group, {_sequencers(counts[0])}", only(first, overlap=1))]
     panels += [
         _throughput(f"each in two groups, {_sequencers(k)}", only(own, overlap=2, sequencers=k))
         for k in counts
@@ -35,7 +34,7 @@ def figure(rows: list[Row]) -> Figure:
              "ms from send to delivery, mean; by how many messages are in a burst",
              *_by_way(bursts(first), "burst", "delay_mean_ms", "{:g} at once"))
     )  # fmt: skip
-    return Figure(TITLE, panels)
+    return Figure(TITLE, panels, ["All panels: `sequencing_hybrid`."])
 
 
 def _throughput(said: str, own: list[Row]) -> Bars:
@@ -99,9 +98,10 @@ def _concurrency(rows: list[Row]) -> Claim:
         why="Who sends to one group, or has one sequencer and asks for no protection from crashes, "
         "gains as much as the network is slow. But a message that comes after one to another group "
         "needs its number. The source lets it name the other by its identifier, SEQ(id), and "
-        "members wait for the number. That deadlocks (errata E-K9 to E-K11), so here the message "
-        "waits, at its sender or at the sequencer. The application does not block, but a sender "
-        "that changes groups with every message is no faster than one that blocks.",
+        "members wait for the number. That deadlocks ([SOURCES.md](SOURCES.md), E-K9 to E-K11), so "
+        "here the message waits, at its sender or at the sequencer. The application does not "
+        "block, but a sender that changes groups with every message is no faster than one that "
+        "blocks.",
     )
 
 

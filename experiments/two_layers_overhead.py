@@ -6,9 +6,9 @@ from collections.abc import Callable
 from math import isqrt, log
 
 from experiments.claims import Claim, markdown_table
-from experiments.crossover import FLAT, LAYERED
-from experiments.drawing import Figure, Line, Lines
-from experiments.rows import Row, Value, against, distinct, middle, only
+from experiments.crossover import FLAT, LAYERED, NAMES, Panel, against_size
+from experiments.drawing import Figure
+from experiments.rows import Row, Value, distinct, middle, only
 from ordercast.wire.frame import FIXED_SIZE
 
 TITLE = "Two layers: headers, packets and work"
@@ -18,10 +18,9 @@ take 0.5 to 1.5 ms. Sizes are squares, and the two-layered group is cut into as 
 each has members, with the gateway. Headers are counted as bytes on the wire. Where counters are
 small, as here, an entry takes one byte."""
 
-NAMES = {FLAT: "flat", LAYERED: "two layers"}
 BESIDES = 16  # bytes of a header beyond its vectors, at most: numbers, a process, lengths
 BODIES = ("Local", "Global", "Stamped")
-PRICES: tuple[tuple[str, str, Value], ...] = (
+PRICES: tuple[Panel, ...] = (
     ("Header of a message", "bytes, mean over receivers", "header_mean_bytes"),
     ("Header bytes of all packets", "bytes per message", "header_bytes_per_message"),
     ("Packets of all kinds", "per message", "packets_per_message"),
@@ -30,19 +29,7 @@ PRICES: tuple[tuple[str, str, Value], ...] = (
 
 
 def figure(rows: list[Row]) -> Figure:
-    panels = [
-        Lines(
-            title,
-            "members of the group",
-            up,
-            [
-                Line(said, against(only(rows, protocol=name), "members", value))
-                for name, said in NAMES.items()
-            ],
-        )
-        for title, up, value in PRICES
-    ]
-    return Figure(TITLE, panels)
+    return Figure(TITLE, against_size(rows, PRICES))
 
 
 def claims(rows: list[Row]) -> list[Claim]:

@@ -124,7 +124,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert all(line.startswith(f"{tmp_path}/plan.toml: ") for line in said.splitlines())
 
 
-def test_every_coordinate_has_a_rule(tmp_path: Path) -> None:
+def test_every_coordinate_has_a_rule() -> None:
     ruled = {*RULES, "protocol", "delay", "options"}
     assert ruled >= set(Coordinates.__struct_fields__)
     assert ruled - set(Coordinates.__struct_fields__) <= set(KEYS)

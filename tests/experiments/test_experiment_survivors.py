@@ -62,24 +62,28 @@ def test_only_who_lives_on_and_was_a_member_is_compared() -> None:
         (0, a, b), (1, a), (2, Ended("crash")),
         (0, view(2, 0, 1, 3)), (1, view(2, 0, 1, 3)), (3, view(2, 0, 1, 3)),
     )  # fmt: skip
-    assert differences_of(log) == Differences(uneven=1, lacking=1, vanished=1, no_prefix=0)
+    found = differences_of(log)
+    assert (found.uneven, found.lacking, found.vanished, found.no_prefix) == (1, 1, 1, 0)
+    assert found.view_change_ms == 0.03  # crash in tick 9, the last view in tick 12
 
 
 def test_a_message_that_comes_in_the_next_view_is_not_lacking() -> None:
     a = delivery(0, 1)
     log = story((0, view(1, 0, 1)), (1, view(1, 0, 1)), (0, a), (1, view(2, 0, 1)), (1, a))
-    assert differences_of(log) == Differences(0, 0, 0, 0)
+    assert differences_of(log) == Differences(0, 0, 0, 0, None)
 
 
 def test_another_order_is_no_prefix() -> None:
     a, b = delivery(0, 1), delivery(1, 1)
     log = story((0, view(1, 0, 1)), (1, view(1, 0, 1)), (0, a, b), (1, b))
-    assert differences_of(log) == Differences(uneven=1, lacking=1, vanished=0, no_prefix=1)
+    assert differences_of(log) == Differences(1, 1, 0, no_prefix=1, view_change_ms=None)
 
 
 def test_only_the_protocol_of_the_source_runs_without_a_flush() -> None:
     at = Coordinates(protocol="cbcast", members=3, group_size=3, flush=False)
-    with pytest.raises(ConfigError, match="flush = false and protocol = 'cbcast'"):
+    with pytest.raises(
+        ConfigError, match="flush = false and protocol = 'cbcast': only 'javagroups'"
+    ):
         arranged(at)
 
 

@@ -143,6 +143,27 @@ def test_a_total_order_waits_beyond_causality(tmp_path: Path) -> None:
     assert row_of(at(protocol="agreed"), tmp_path)["needless_share"] > 0.1
 
 
+def test_who_is_in_one_group_only_is_looked_at_apart(tmp_path: Path) -> None:
+    ring = at(members=12, groups=6, group_size=3, messages=60, fifo=True, every_us=200)
+    slow, relative = (
+        row_of(msgspec.structs.replace(ring, protocol=name), tmp_path)
+        for name in ("slow", "relative")
+    )
+    assert 0 < slow["single_needless_waits"] <= slow["single_waits"] < slow["waited"]
+    assert slow["single_needless_waits"] < slow["needless_waits"]
+    assert relative["single_needless_waits"] == 0 < relative["needless_waits"]
+    one = row_of(msgspec.structs.replace(TALK, protocol="slow", fifo=True), tmp_path)
+    assert one["single_hold_back_mean_ms"] == pytest.approx(one["hold_back_mean_ms"])
+    assert one["single_needless_waits"] == one["needless_waits"]
+
+
+def test_what_nobody_promised_is_judged_as_well(tmp_path: Path) -> None:
+    fifo = row_of(at(protocol="fifo", delay="uniform 500 9000"), tmp_path)
+    assert (fifo["verdict"], fifo["broken"]) == ("kept", ())
+    assert {"causal.group", "total.group"} <= set(fifo["unpromised"])
+    assert "fifo.group" not in fifo["unpromised"]
+
+
 def test_a_saturating_workload_shares_the_messages_out_evenly(tmp_path: Path) -> None:
     config = arranged(at(workload="saturating", messages=22, reply=0.0, window=2))
     planned = config.workload.plan(22, config.groups_of(), Random(1))
@@ -176,6 +197,14 @@ def test_dear_entries_make_work_dear_and_change_nothing_else(tmp_path: Path) -> 
     assert config.costs == msgspec.structs.replace(COSTS, receive_entry_us=0.4)
     assert twice["cpu_ms"] > once["cpu_ms"]
     assert arranged(at(entry_cost=2.0)).costs is None
+
+
+def test_in_slow_motion_all_work_takes_longer_by_the_same_factor() -> None:
+    config = arranged(at(work_cost=100.0, entry_cost=2.0), COSTS)
+    slow = {name: 100 * getattr(COSTS, name) for name in COSTS.__struct_fields__}
+    slow["receive_entry_us"] *= 2
+    assert config.costs is not None
+    assert msgspec.structs.asdict(config.costs) == pytest.approx(slow)
 
 
 def test_on_a_broadcast_network_packets_are_counted_once(tmp_path: Path) -> None:

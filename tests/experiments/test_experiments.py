@@ -120,6 +120,20 @@ def test_an_axis_has_powers_of_ten_where_values_lie_far_apart() -> None:
     assert Axis([0, 10], 0, 102).place(5) == pytest.approx(50)
 
 
+def test_an_axis_by_powers_of_ten_has_room_for_nothing_at_all() -> None:
+    axis = Axis([0, 1, 100], 0, 300, zero=True)
+    assert axis.marks() == [0, 1, 10, 100]
+    assert [axis.place(v) for v in axis.marks()] == [0, 100, 200, 300]
+
+
+def test_a_figure_says_which_scale_it_has_and_which_line_lies_under_another() -> None:
+    points = [(100, 1, 1, 1), (10_000 / 3, 100, 90, 110)]
+    panel = Lines("t", "per s", "ms", [Line("a", points), Line("b", points), Line("c", points[:1])])
+    drawn = svg(Figure("title", [panel]))
+    texts = ["".join(one.itertext()) for one in ET.fromstring(drawn) if one.tag.endswith("text")]
+    assert {"a", "under b", "b", "c", "ms (log scale)", "per s (log scale)", "3,333"} <= {*texts}
+
+
 def test_a_figure_shows_every_line_and_says_what_is_not_told() -> None:
     lines = Lines(
         "t", "x in s", "y in B", [Line("a & b", [(1, 2, 1, 3)]), Line("c", [(2, 9, 9, 9)])]
@@ -139,8 +153,8 @@ def test_a_caption_says_when_a_run_was_not_kept() -> None:
         "calibrations": {},
     }
     rows = [{"verdict": "kept"}, {"verdict": "violated"}]
-    first, second = caption(about, rows)
-    assert "1 of them not kept" in first and "seed 0" in first
+    first, second = caption(about, rows, "means")
+    assert "1 of them not kept" in first and "seed 0: means." in first
     assert "Work takes no time" in second
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from experiments import two_layers_delay, two_layers_split
-from experiments.crossover import crossover, told
+from experiments.crossover import crossing, crossover, delay_ms, told, told_range, wire_us
 from experiments.two_layers_model import C0, C1, flat_us, layered_us, predicted
 
 
 def run(protocol: str, members: int, ms: float, **at: Any) -> dict[str, Any]:
-    usual = {"broadcast": True, "delay": "constant 10", "entry_cost": 1.0}
+    usual = {"broadcast": True, "delay": "constant 10", "entry_cost": 1.0, "work_cost": 1.0}
     return {"protocol": protocol, "members": members, "delay_all_ms": ms, **usual, **at}
 
 
@@ -51,6 +51,7 @@ def test_the_formulas_of_the_source_cross_at_the_size_it_names() -> None:
 def test_two_layers_are_faster_everywhere_or_from_a_size_on_or_never(
     gains: dict[int, float], holds: str
 ) -> None:
+    gains = {n: 9 * gain / 2 for n, gain in gains.items()}  # beyond doubt, though costs are off
     rows = runs(gains, broadcast=False) + runs(gains) + runs(gains, entry_cost=4.0)
     one_to_one, *_ = two_layers_delay.claims(rows)
     assert one_to_one.holds == holds
@@ -58,20 +59,52 @@ def test_two_layers_are_faster_everywhere_or_from_a_size_on_or_never(
 
 @pytest.mark.parametrize(("last", "holds"), [(900, "yes"), (2500, "no")])
 def test_the_size_that_the_source_names_is_the_measure(last: int, holds: str) -> None:
-    gains = {9: -1.0, last - 1: -1e-9, last: 1.0}
+    gains = {9: -9.0, last - 1: -9.0, last: 9.0}
     rows = runs(gains, broadcast=False) + runs(gains) + runs(gains, entry_cost=4.0)
-    _, broadcast, depends = two_layers_delay.claims(rows)
-    assert (broadcast.holds, depends.holds) == (holds, holds)
+    _, broadcast = two_layers_delay.claims(rows)
+    assert broadcast.holds == holds
+
+
+def test_costs_that_are_off_make_a_crossover_a_range() -> None:
+    rows = runs({100: -5.0, 200: -1.0, 300: 1.0, 400: 5.0})
+    found = crossing(rows, 0.0, 0.05)
+    assert found.at == pytest.approx(250)
+    assert found.earliest is not None and 200 < found.earliest < 250
+    assert found.latest is not None and 250 < found.latest < 300
+    assert told_range(found, rows) == f"250 ({found.earliest:,.0f} to {found.latest:,.0f})"
+    assert told_range(crossing(rows, 0.5, 0.5), rows).endswith("to more)")
+
+
+def test_slow_motion_is_taken_out() -> None:
+    slow = run("vector", 9, 200.0, work_cost=100.0, delay="constant 1000")
+    assert (wire_us(slow), delay_ms(slow)) == (10, 2)
+
+
+def cut(gateway: dict[tuple[int, int], float], local: float = 1.0) -> list[dict[str, Any]]:
+    """Runs of a plan of splits: by size and number of subgroups what a gateway works."""
+    return [
+        run(
+            "two_layered", n, us, subgroups=k, busiest_us_per_message=us, broadcast=broadcast,
+            median_us_per_message=local * n, sent=1,
+            packet_kinds={"Global": k - 1, "GlobalConfirmation": k * (k - 1)},
+        )
+        for (n, k), us in gateway.items()
+        for broadcast in (False, True)
+    ]  # fmt: skip
 
 
 def test_the_root_need_not_be_the_best_only_nearly_as_good() -> None:
-    def cut(at_root: float) -> list[dict[str, Any]]:
-        work = {5: 20.0, 10: at_root, 20: 10.0, 50: 30.0}
-        return [
-            run("two_layered", 100, us, subgroups=k, busiest_us_per_message=us, broadcast=broadcast)
-            for k, us in work.items()
-            for broadcast in (False, True)
-        ]
+    def at_root(us: float) -> list[dict[str, Any]]:
+        return cut({(100, 5): 20, (100, 10): us, (100, 20): 10, (100, 33): 30,
+                    (400, 10): 99 * us, (400, 20): 40 * us})  # fmt: skip
 
-    assert [claim.holds for claim in two_layers_split.claims(cut(10.5))] == ["yes", "yes"]
-    assert [claim.holds for claim in two_layers_split.claims(cut(12.0))] == ["no", "no"]
+    for us, holds in ((10.5, "yes"), (12.0, "in part")):
+        least, *_, delay = two_layers_split.claims(at_root(us))
+        assert (least.holds, delay.holds) == (holds, holds)
+
+
+@pytest.mark.parametrize(("grown", "holds"), [(4.0, "yes"), (2.0, "in part"), (8.0, "no")])
+def test_work_that_grows_slower_than_its_bound_holds_in_part(grown: float, holds: str) -> None:
+    rows = cut({(100, 5): 99.0, (100, 10): 1.0, (400, 10): 99.0, (400, 20): grown})
+    _, gateway, local, between, _ = two_layers_split.claims(rows)
+    assert (gateway.holds, local.holds, between.holds) == (holds, "yes", "yes")

@@ -19,8 +19,8 @@ from ordercast.protocols.slow import Slow
 X, Y = 1, 2
 
 
-def numbers_sent(bench: Bench, header: type = FastData) -> list[int]:
-    return [packet.header.b for packet in bench.find(header=header)]  # type: ignore[attr-defined]
+def numbers_sent(bench: Bench) -> list[int]:
+    return [packet.header.b for packet in bench.find(header=FastData)]  # type: ignore[attr-defined]
 
 
 def nulls(bench: Bench) -> list[tuple[int, int, int]]:

@@ -80,7 +80,7 @@ def test_a_run_that_was_not_finished_is_judged_although_its_files_are_known() ->
     assert list(plan_runs(FILES, before, MADE).judge) == ["r2"]
 
 
-def test_only_new_and_changed_files_are_looked_into(tmp_path: Path) -> None:
+def test_only_new_and_changed_files_are_looked_into() -> None:
     known = Manifest(files=FILES)
     now = {
         "/one": SeenFile(10, 1, ""),

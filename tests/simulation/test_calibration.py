@@ -83,3 +83,16 @@ def test_where_there_are_subgroups_few_and_many_of_them_are_measured() -> None:
     sites = [len({*run.sites}) for run in usual_runs("two_layered")]
     assert len({*sites}) >= 4 and max(sites) >= 24
     assert not any(run.sites for run in usual_runs("vector"))
+
+
+def test_a_large_group_is_measured_with_few_messages_if_it_is_asked_for() -> None:
+    usual = usual_runs("vector", messages=100)
+    asked = usual_runs("vector", messages=100, large=200)
+    (large,) = (run for run in asked if run.members == 200)
+    assert large.messages == 5 and not large.groups
+    assert [run for run in asked if run != large] == usual
+    assert max(run.members for run in usual) < 200
+
+
+def test_a_large_group_is_measured_with_a_message_at_least() -> None:
+    assert [run.messages for run in usual_runs("vector", messages=1, large=200)] == [1] * 9

@@ -15,7 +15,7 @@ from ordercast.experiments.cells import celled_groups
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.delays import delay_of
 from ordercast.experiments.moving import check_moves
-from ordercast.experiments.unflushed import without_flush
+from ordercast.experiments.variants import protocol_of
 from ordercast.membership.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.config import (
@@ -29,6 +29,7 @@ from ordercast.simulation.faults import Crash, Fault, Heal, Partition
 from ordercast.simulation.workload import Planned, Workload
 
 Groups = Mapping[GroupId, frozenset[ProcessId]]
+ENTRIES = ("receive_entry_us", "send_entry_us", "destination_entry_us")  # of a cost model
 
 
 class Saturating(Workload, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ def arranged(
     if run.subgroups and not PROTOCOLS[run.protocol].has_subgroups:
         raise ConfigError(f"subgroups = {run.subgroups}: {run.protocol!r} has none; write 0")
     return SimulationConfig(
-        protocol=run.protocol if run.flush else without_flush(run.protocol),
+        protocol=protocol_of(run),
         members=run.members + run.sequencers,
         groups=_groups(run),
         messages=run.messages,
@@ -86,16 +87,19 @@ def arranged(
 
 
 def _costs(run: Coordinates, costs: CostModel | None) -> CostModel | None:
-    """Entries of headers may be dearer. A packet takes its time on the line of whoever sends it,
-    and of whoever gets it."""
-    if costs is not None and run.entry_cost != 1:
-        entries = ("receive_entry_us", "send_entry_us", "destination_entry_us")
-        dearer = {name: run.entry_cost * getattr(costs, name) for name in entries}
-        costs = msgspec.structs.replace(costs, **dearer)
+    """All work may be dearer, and entries of headers once more. A packet takes its time on the
+    line of whoever sends it, and of whoever gets it."""
+    if costs is not None:
+        costs = _dearer(costs, CostModel.__struct_fields__, run.work_cost)
+        costs = _dearer(costs, ENTRIES, run.entry_cost)
     if run.megabits:
         costs = costs or CostModel()
         costs = msgspec.structs.replace(costs, byte_us=costs.byte_us + 8 / run.megabits)
     return costs
+
+
+def _dearer(costs: CostModel, names: Sequence[str], times: float) -> CostModel:
+    return msgspec.structs.replace(costs, **{name: times * getattr(costs, name) for name in names})
 
 
 def _workload(run: Coordinates) -> Workload:
@@ -137,9 +141,9 @@ def _outage(run: Coordinates) -> tuple[Fault, ...]:
 
 
 def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
-    """On a ring or in cells, and led as the protocol needs it."""
+    """On a ring, along a line or in cells, and led as the protocol needs it."""
     protocol = PROTOCOLS[run.protocol]
-    groups = _in_cells(run) if run.cell else _on_a_ring(run)
+    groups = _in_cells(run) if run.cell else _on_a_ring(run) if run.ring else _along_a_line(run)
     hosts = range(run.members, run.members + run.sequencers)
     if hosts:
         return _with_leaders(groups, spread(together(protocol, _members(groups)), hosts))
@@ -154,6 +158,19 @@ def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
 
 def _on_a_ring(run: Coordinates) -> tuple[GroupConfig, ...]:
     return overlapping_groups(run.members, run.groups, run.group_size, led=run.crashes > 0)
+
+
+def _along_a_line(run: Coordinates) -> tuple[GroupConfig, ...]:
+    """From the first member to the last; a group meets none but its neighbours."""
+    places, size = run.members - run.group_size, run.group_size
+    firsts = [g * places // max(run.groups - 1, 1) for g in range(run.groups)]
+    if any(later < first + size for first, later in zip(firsts, firsts[2:], strict=False)):
+        raise ConfigError(
+            f"ring = false with {run.members} members and {run.groups} groups of {size}: a group "
+            "meets the next but one; write more members or a smaller group_size"
+        )
+    led = run.crashes > 0
+    return tuple(GroupConfig(members=tuple(range(f, f + size)), led=led) for f in firsts)
 
 
 def _in_cells(run: Coordinates) -> tuple[GroupConfig, ...]:

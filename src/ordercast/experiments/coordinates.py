@@ -25,8 +25,9 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     protocol: str  # one of `ordercast protocols`
     members: int = 5  # processes that are in groups
-    groups: int = 1  # spread round a ring of the members
+    groups: int = 1  # spread round a ring of the members, or along a line
     group_size: int = 0  # members of each; 0: all, and of several groups twice their share
+    ring: bool = True  # false: groups lie along a line, and make no cycle
     cell: int = 0  # members live in cells of so many, and groups in one of them; 0: on a ring
     outside: float = 0.0  # share of a group that is drawn from outside its cell
     sequencers: int = 0  # further processes that lead the groups; 0: a member of each group does
@@ -46,10 +47,12 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     broadcast: bool = False  # a packet is sent once for all its receivers; else once for each
     delay: str = "uniform 500 1500"  # of a packet, in us: a distribution and its two numbers
     megabits: float = 0.0  # a second, into and out of a process; 0: bytes take what they cost
+    work_cost: float = 1.0  # all work takes so many times what the cost model says
     entry_cost: float = 1.0  # an entry of a header costs so many times what the cost model says
     crashes: int = 0  # the last so many members crash half-way
     moves: int = 0  # so often all groups go to the next sequencer: a cluster, with its links
     flush: bool = True  # false: to compare, views change without one; of javagroups only
+    hearsay: bool = True  # false: to compare, no header tells of groups that its sender is not in
     outage_ms: float = 0.0  # half-way the last member is cut off for so long
     options: tuple[tuple[str, Any], ...] = ()  # (name, value): limits and delays of the protocol
     seed: int = 0  # the same seed, the same run
@@ -101,6 +104,7 @@ RULES: dict[str, tuple[Check, str]] = {
     "members": _whole(1, MOST_MEMBERS),
     "groups": _whole(1, MOST_MEMBERS),
     "group_size": _whole(0, MOST_MEMBERS),
+    "ring": _yes_or_no(),
     "cell": _whole(0, MOST_MEMBERS),
     "outside": (lambda v: _is_number(v) and 0 <= v <= 1, "a share: 0 to 1"),
     "sequencers": _whole(0, MOST_MEMBERS),
@@ -118,11 +122,13 @@ RULES: dict[str, tuple[Check, str]] = {
     "duplicate": _share(),
     "fifo": _yes_or_no(),
     "broadcast": _yes_or_no(),
+    "work_cost": _positive(),
     "entry_cost": _positive(),
     "megabits": (lambda v: _is_number(v) and v >= 0, "megabits per second, or 0 for any number"),
     "crashes": _whole(0),
     "moves": _whole(0, 1000),
-    "flush": (lambda v: isinstance(v, bool), "true or false"),
+    "flush": _yes_or_no(),
+    "hearsay": _yes_or_no(),
     "outage_ms": (lambda v: _is_number(v) and v >= 0, "milliseconds, 0 or more"),
     "seed": _whole(0),
     "seeds": _whole(1),
@@ -130,7 +136,7 @@ RULES: dict[str, tuple[Check, str]] = {
 }
 FLOATS = (
     "every_us", "reply", "loss", "duplicate", "overlap", "outside", "megabits", "outage_ms",
-    "entry_cost",
+    "work_cost", "entry_cost",
 )  # fmt: skip
 
 

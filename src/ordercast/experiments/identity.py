@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.experiments.coordinates import Coordinates
-from ordercast.experiments.plan import Plan
+from ordercast.experiments.plan import Plan, Settings
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.costs import CostModel
 
@@ -23,23 +23,20 @@ SHARED = (
     "core", "machinery", "membership", "reliability", "stack", "wire", "simulation", "trace",
     "pipeline/kernels", "pipeline/expectations.py",
     *(f"experiments/{name}.py" for name in (
-        "arrange", "cells", "contexts", "coordinates", "delays", "judging", "moving", "needless",
-        "readings", "survivors", "trial", "unflushed",
+        "arrange", "cells", "contexts", "coordinates", "delays", "false_order", "judging",
+        "moving", "needless", "readings", "survivors", "trial", "variants",
     )),
 )  # fmt: skip
 
 
 def identities(plan: Plan) -> dict[str, Coordinates]:
     """The runs of a plan by their identities, in the order of the plan."""
-    settings = plan.settings
-    return {
-        _identity(run, plan.costs.of(run.protocol), settings.trace, settings.needless): run
-        for run in plan.runs
-    }
+    return {_identity(run, plan.costs.of(run.protocol), plan.settings): run for run in plan.runs}
 
 
-def _identity(at: Coordinates, costs: CostModel | None, trace: str, needless: bool) -> str:
-    told = (at, costs, trace, needless, code_of(at.protocol))
+def _identity(at: Coordinates, costs: CostModel | None, settings: Settings) -> str:
+    measured = (settings.trace, settings.needless, settings.false_order)
+    told = (at, costs, measured, code_of(at.protocol))
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:20]
 
 

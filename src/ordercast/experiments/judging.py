@@ -6,10 +6,11 @@ than the checks.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 import pyarrow as pa
 
-from ordercast.experiments.unflushed import BEYOND_A_PREFIX
 from ordercast.pipeline.expectations import ALWAYS
 from ordercast.pipeline.kernels.judge import Judged, judge_table
 from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
@@ -28,31 +29,40 @@ class Verdict(msgspec.Struct, frozen=True):
     verdict: str  # "kept", "violated", "undecided"
     broken: tuple[str, ...] = ()
     witness: str | None = None
+    unpromised: tuple[str, ...] = ()  # violated as well, but nobody promised them
 
 
-def verdict_on(outcome: Outcome, protocol: str, *, flush: bool = True) -> Verdict:
-    """Of what every run must keep, and of what this protocol promises.
+def verdict_on(outcome: Outcome, protocol: str, *, not_expected: Collection[str] = ()) -> Verdict:
+    """Of what every run must keep, and of what this protocol promises, without some of it.
 
-    A run that did not come to rest is undecided at best, and nobody may blame a peer. Without a
-    flush less can be expected.
+    A run that did not come to rest is undecided at best, and nobody may blame a peer.
     """
-    expected = {*ALWAYS, *PROTOCOLS[protocol].declaration.promises}
-    if not flush:
-        expected -= BEYOND_A_PREFIX
+    expected = {*ALWAYS, *PROTOCOLS[protocol].declaration.promises}.difference(not_expected)
     judged = judge_table(_meaningful(outcome), witnesses=WITNESSES)
     found = [one for one in judged if one.property in expected]
     violated = [one for one in found if one.verdict == "violated"]
     doubtful = [one for one in found if one.verdict == "inconclusive"]
     broken = tuple(one.property for one in (*violated, *doubtful))
+    unpromised = tuple(
+        one.property for one in judged if one.verdict == "violated" and one.property not in expected
+    )
+    verdict, witness = _verdict(outcome, violated, doubtful)
+    return Verdict(verdict, broken, witness, unpromised)
+
+
+def _verdict(
+    outcome: Outcome, violated: list[Judged], doubtful: list[Judged]
+) -> tuple[str, str | None]:
+    """With its first witness."""
     if violated:
-        return Verdict("violated", broken, _witness(violated[0]))
+        return "violated", _witness(violated[0])
     for process, peer, reason in outcome.first_faults[:1]:
-        return Verdict("violated", broken, f"process {process} blames {peer}: {reason}")
+        return "violated", f"process {process} blames {peer}: {reason}"
     if doubtful:
-        return Verdict("undecided", broken, _witness(doubtful[0]))
+        return "undecided", _witness(doubtful[0])
     if not outcome.quiescent:
-        return Verdict("undecided", (), f"the run did not come to rest: {outcome.ended}")
-    return Verdict("kept")
+        return "undecided", f"the run did not come to rest: {outcome.ended}"
+    return "kept", None
 
 
 def _meaningful(outcome: Outcome) -> pa.Table:

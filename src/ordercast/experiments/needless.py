@@ -6,6 +6,8 @@ had sent before; where its scope is one group, inside that group only. A message
 process waits for good reason until the last of these that is owed to the process is delivered
 there. What it waits beyond that is needless for this order. A total order waits beyond it by its
 nature: there the figure is what agreeing on one order costs.
+
+Members of one group only are also told apart: 004 says that they do not pay for the overlap.
 """
 
 from __future__ import annotations
@@ -28,18 +30,37 @@ Past = dict[Line, int]
 """How many messages of each line, from the first."""
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """Of all messages at all processes together."""
+class Waiting(msgspec.Struct):
+    """Of all messages of others at some processes together. Times are in ticks."""
 
-    waits: int  # messages that waited, each at each process
-    needless_waits: int  # ... longer than they had to
-    held_ms: float
-    needless_ms: float
+    copies: int = 0  # messages that came, each at each process
+    waits: int = 0  # ... and waited
+    needless_waits: int = 0  # ... longer than they had to
+    held: int = 0
+    needless: int = 0
+
+    def add(self, waited: int, beyond: int) -> None:
+        """One more that waited so long, and so long beyond what it had to."""
+        self.copies += 1
+        self.waits += waited > 0
+        self.needless_waits += beyond > 0
+        self.held += waited
+        self.needless += beyond
+
+    @property
+    def needless_ms(self) -> float:
+        """What was longer than it had to be."""
+        return self.needless * TICK_US / 1000
 
     @property
     def share(self) -> float:
         """The needless part of the waiting time."""
-        return self.needless_ms / self.held_ms if self.held_ms else 0.0
+        return self.needless / self.held if self.held else 0.0
+
+    @property
+    def mean_ms(self) -> float | None:
+        """The waiting time of a message, also of those that did not wait."""
+        return self.held * TICK_US / 1000 / self.copies if self.copies else None
 
 
 class _Onlooker:
@@ -58,7 +79,7 @@ class _Onlooker:
         # per process and line: until when its first n messages were delivered, for n = 1, 2, ...
         self.done: dict[tuple[ProcessId, Line], list[int]] = {}
         self.early: dict[tuple[ProcessId, Line], dict[int, int]] = {}  # those after a gap
-        self.waits = self.needless_waits = self.held = self.needless = 0
+        self.everywhere, self.single = Waiting(), Waiting()
 
     def sends(self, p: ProcessId, g: GroupId, number: int) -> None:
         line = (g, p)
@@ -71,9 +92,9 @@ class _Onlooker:
     def delivers(self, p: ProcessId, tick: int, g: GroupId, sender: ProcessId, number: int) -> None:
         line = (g, sender)
         needs = self.needs.get((line, number), {})
-        came = self.arrived.get((p, line, number), tick)
-        if sender != p and came < tick:
-            self._waited(p, came, tick, needs)
+        came = self.arrived.get((p, line, number))
+        if sender != p and came is not None:
+            self._came(p, came, tick, needs)
         past = self.past[p]
         for other, n in needs.items():
             if past.get(other, 0) < n:
@@ -81,13 +102,14 @@ class _Onlooker:
         past[line] = max(past.get(line, 0), number)
         self._note(p, tick, line, number)
 
-    def _waited(self, p: ProcessId, came: int, tick: int, needs: Past) -> None:
-        until = max((self._done(p, line, n) for line, n in needs.items()), default=0)
-        beyond = tick - max(came, min(until, tick))
-        self.waits += 1
-        self.needless_waits += beyond > 0
-        self.held += tick - came
-        self.needless += beyond
+    def _came(self, p: ProcessId, came: int, tick: int, needs: Past) -> None:
+        beyond = 0
+        if came < tick:
+            until = max((self._done(p, line, n) for line, n in needs.items()), default=0)
+            beyond = tick - max(came, min(until, tick))
+        self.everywhere.add(tick - came, beyond)
+        if len(self.groups_of[p]) == 1:
+            self.single.add(tick - came, beyond)
 
     def _done(self, p: ProcessId, line: Line, n: int) -> int:
         """When the first n messages of the line were all delivered here; 0 if they are not owed."""
@@ -106,8 +128,8 @@ class _Onlooker:
 
 def waiting_of(
     log: TraceLog, declared: Declaration, groups_of: Mapping[ProcessId, tuple[GroupId, ...]]
-) -> Waiting:
-    """What was waited in a run, of a log at protocol level."""
+) -> tuple[Waiting, Waiting]:
+    """What was waited in a run, of a log at protocol level: of all, and of those in one group."""
     onlooker = _Onlooker(declared, groups_of)
     lines = {(NAMES.group(g), NAMES.process(p)): (g, p) for p in groups_of for g in groups_of[p]}
     for p, tick, row in log.rows():
@@ -120,7 +142,4 @@ def waiting_of(
         elif type(row) is tuple or isinstance(row, Weighed):
             g, sender, _, _, payload = row.delivery if isinstance(row, Weighed) else row
             onlooker.delivers(p, tick, g, sender, unpack(payload)[0])
-    ms = TICK_US / 1000
-    return Waiting(
-        onlooker.waits, onlooker.needless_waits, onlooker.held * ms, onlooker.needless * ms
-    )
+    return onlooker.everywhere, onlooker.single

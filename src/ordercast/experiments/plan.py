@@ -43,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep: Keep = "none"  # traces that are written: "all", "none", or those of "failed" runs
     trace: Trace = "protocol"  # "application": no packets, headers and waiting times, but faster
     needless: bool = False  # measure which part of the waiting was needless; takes time
+    false_order: bool = False  # count what two layers order by accident; for few messages
     costs: str = FREE  # a calibration, or a folder of them by protocol; "free": work takes no time
 
 
@@ -107,7 +108,7 @@ def _wrong_setting(key: str, value: Any) -> str:
     choices = get_args({"keep": Keep, "trace": Trace}.get(key))
     if choices:
         return "" if value in choices else " or ".join(map(repr, choices))
-    if key == "needless":
+    if key in ("needless", "false_order"):
         return "" if isinstance(value, bool) else "true or false"
     return "" if isinstance(value, str) else "text in quotes"
 

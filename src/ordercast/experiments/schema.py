@@ -29,10 +29,11 @@ _COUNTS = pa.map_(_TEXT, _LONG)
 COORDINATES = (
     Column("protocol", _TEXT, "the protocol of all groups"),
     Column("members", _LONG, "processes that are in groups"),
-    Column("groups", _LONG, "groups, spread round a ring of the members"),
+    Column("groups", _LONG, "groups, spread over the members"),
     Column("group_size", _LONG, "members of each group"),
     Column("overlap", _REAL, "groups that a member is in, on average"),
-    Column("cell", _LONG, "size of the cells that groups keep to; 0: none, a ring"),
+    Column("ring", _YES, "whether groups lie round a ring; else along a line"),
+    Column("cell", _LONG, "size of the cells that groups keep to; 0: none"),
     Column("outside", _REAL, "share of a group's members that is drawn from outside its cell"),
     Column("sequencers", _LONG, "further processes that lead the groups; 0: a member does"),
     Column("subgroups", _LONG, "of each group; 0: as its protocol cuts, or none"),
@@ -51,10 +52,12 @@ COORDINATES = (
     Column("broadcast", _YES, "whether a packet is sent once for all its receivers"),
     Column("delay", _TEXT, "of a packet: distribution and its numbers, in us"),
     Column("megabits", _REAL, "per second, into and out of a process; 0: no limit"),
+    Column("work_cost", _REAL, "of all work, as a multiple of the cost model"),
     Column("entry_cost", _REAL, "of an entry of a header, as a multiple of the cost model"),
     Column("crashes", _LONG, "members that crash half-way"),
     Column("moves", _LONG, "how often all groups went to the next sequencer"),
     Column("flush", _YES, "whether views change with one"),
+    Column("hearsay", _YES, "whether headers tell of groups that their sender is not in"),
     Column("outage_ms", _REAL, "for so long the last member is cut off half-way"),
     Column("options", _TEXT, "options of the protocol that are not the defaults: JSON"),
     Column("seed", _LONG, "of all that is random"),
@@ -63,6 +66,9 @@ VERDICTS = (
     Column("verdict", _TEXT, "`kept`, `violated`, `undecided`, or `failed`: an exception"),
     Column("broken", pa.list_(_TEXT), "expected properties that are not `ok`"),
     Column("witness", _TEXT, "the first violation or doubt, or the exception; null if kept"),
+    Column(
+        "unpromised", pa.list_(_TEXT), "other properties that are violated: nobody promised them"
+    ),
     Column("ended", _TEXT, "`quiescent`, or the limit that stopped the run"),
 )
 FIGURES = (
@@ -103,16 +109,29 @@ COST_FIGURES = (
     Column("cpu_us_per_message", _REAL, "the same by `sent`"),
     Column("busiest", _REAL, "share of `span_ms` that the busiest process worked"),
     Column("busiest_us_per_message", _REAL, "processor time of who worked most, by `sent`"),
+    Column("median_us_per_message", _REAL, "... of the process in the middle"),
     Column("longest_line", _LONG, "the most events that waited for one processor"),
 )
 NEEDLESS_FIGURES = (
     Column("needless_waits", _LONG, "messages held back longer than their order needs"),
     Column("needless_ms", _REAL, "of all waiting, what was longer than the order needs"),
     Column("needless_share", _REAL, "the same as a share of all waiting"),
+    Column("single_waits", _LONG, "of messages held back, those at members of one group only"),
+    Column("single_needless_waits", _LONG, "... longer than their order needs"),
+    Column("single_hold_back_mean_ms", _REAL, "`hold_back_mean_ms` at members of one group only"),
 )
 SEQUENCING_FIGURES = (
     Column("largest_part", _REAL, "share of the groups that must have one sequencer, at most"),
     Column("context_mean", _REAL, "other groups that the context of a number names"),
+)
+FALSE_ORDER_FIGURES = (
+    Column("concurrent_pairs", _LONG, "pairs of messages of which neither came before the other"),
+    Column("same_subgroup_pairs", _LONG, "... of one subgroup"),
+    Column("gateways_same", _LONG, "of pairs of one subgroup those that gateways order"),
+    Column("gateways_other", _LONG, "... of pairs of two subgroups"),
+    Column("seen_pairs", _LONG, "pairs, once for each subgroup: what its members see"),
+    Column("waiting_pairs", _LONG, "... of which one waits for the other"),
+    Column("rule_1_pairs", _LONG, "... that both vectors together order"),
 )
 MOVE_FIGURES = (
     Column("handed_bytes", _LONG, "headers and bodies that went from sequencer to sequencer"),
@@ -127,11 +146,12 @@ CRASH_FIGURES = (
     Column("lacking", _LONG, "deliveries that are missing for it"),
     Column("vanished", _LONG, "messages of those that live on that none of them delivered"),
     Column("no_prefix", _LONG, "members that did not get the first messages of a view in order"),
+    Column("view_change_ms", _REAL, "from the crash until all that live on have the next view"),
 )
 _RUN = Column("run", _TEXT, "which run: a digest of its coordinates, its costs and the code")
 COLUMNS = (
     _RUN, *COORDINATES, *VERDICTS, *FIGURES, *PROTOCOL_FIGURES, *COST_FIGURES, *NEEDLESS_FIGURES,
-    *SEQUENCING_FIGURES, *MOVE_FIGURES, *CRASH_FIGURES,
+    *SEQUENCING_FIGURES, *FALSE_ORDER_FIGURES, *MOVE_FIGURES, *CRASH_FIGURES,
 )  # fmt: skip
 WORK = (
     _RUN,

@@ -12,6 +12,7 @@ import msgspec
 
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.log import Ended, Sent, TraceLog, Weighed
 from ordercast.simulation.payload import unpack
 
@@ -26,6 +27,7 @@ class Differences(msgspec.Struct, frozen=True):
     lacking: int  # ... and how many deliveries are lacking
     vanished: int  # messages of survivors that no survivor delivered
     no_prefix: int  # (view, survivor): not the first of what another delivered in it
+    view_change_ms: float | None  # from the first crash until all survivors have a view without it
 
 
 class _Stories:
@@ -36,15 +38,30 @@ class _Stories:
         self.told: dict[tuple[GroupId, int], dict[ProcessId, list[Message]]] = {}
         self.sent: set[Message] = set()
         self.crashed: set[ProcessId] = set()
+        self.first_crash: tuple[ProcessId, int] | None = None  # who, and in which tick
+        self.without: dict[tuple[ProcessId, GroupId], int] = {}  # tick of the first view without it
 
-    def begins(self, p: ProcessId, view: View) -> None:
+    def crashes(self, p: ProcessId, tick: int) -> None:
+        self.crashed.add(p)
+        self.first_crash = self.first_crash or (p, tick)
+
+    def begins(self, p: ProcessId, view: View, tick: int) -> None:
         self.view[p, view.group] = view
+        if self.first_crash and self.first_crash[0] not in view.members:
+            self.without.setdefault((p, view.group), tick)
         if p in view.members:
             self.told.setdefault((view.group, view.number), {})[p] = []
 
     def delivers(self, p: ProcessId, message: Message) -> None:
         number = self.view[p, message[0]].number
         self.told[message[0], number][p].append(message)
+
+    def view_change_ms(self) -> float | None:
+        """None if nobody crashed, or no survivor ever had such a view."""
+        came = [tick for (p, _), tick in self.without.items() if p not in self.crashed]
+        if self.first_crash is None or not came:
+            return None
+        return (max(came) - self.first_crash[1]) / TICKS_PER_MS
 
     def of_survivors(self) -> dict[tuple[GroupId, int], dict[ProcessId, list[Message]]]:
         """Per view of a group, what each of them delivered."""
@@ -57,13 +74,13 @@ class _Stories:
 def differences_of(log: TraceLog) -> Differences:
     """What survivors of this run differ in."""
     stories = _Stories()
-    for p, _, row in log.rows():
+    for p, tick, row in log.rows():
         if isinstance(row, Sent):
             stories.sent.add((row.group, p, row.number))
         elif isinstance(row, View):
-            stories.begins(p, row)
+            stories.begins(p, row, tick)
         elif isinstance(row, Ended) and row.kind == "crash":
-            stories.crashed.add(p)
+            stories.crashes(p, tick)
         elif type(row) is tuple or isinstance(row, Weighed):
             g, sender, _, _, payload = row.delivery if isinstance(row, Weighed) else row
             stories.delivers(p, (g, sender, unpack(payload)[0]))
@@ -85,4 +102,5 @@ def _compared(stories: _Stories) -> Differences:
         lacks += (m for p in told for m in somebody_has - has[p])
     said = {m for m in stories.sent if m[1] not in stories.crashed}
     vanished = said - set[Message]().union(*has.values())
-    return Differences(len(set(lacks)), len(lacks), len(vanished), no_prefix)
+    change_ms = stories.view_change_ms()
+    return Differences(len(set(lacks)), len(lacks), len(vanished), no_prefix, change_ms)

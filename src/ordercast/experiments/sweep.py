@@ -87,6 +87,7 @@ def trials_of(plan: Plan, runs: Mapping[str, Coordinates]) -> list[Trial]:
             costs=plan.costs.of(at.protocol),
             trace=settings.trace,
             needless=settings.needless,
+            false_order=settings.false_order,
             keep=settings.keep,
         )
         for run, at in runs.items()

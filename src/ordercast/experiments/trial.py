@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal
 
 import msgspec
@@ -13,16 +14,19 @@ import msgspec
 from ordercast.experiments.arrange import arranged, largest_part
 from ordercast.experiments.contexts import Contexts
 from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.false_order import Vectors, false_order, layers
 from ordercast.experiments.judging import Verdict, verdict_on
 from ordercast.experiments.moving import HandOvers, clustered, figures_of_moves
 from ordercast.experiments.needless import waiting_of
 from ordercast.experiments.readings import readings_of
 from ordercast.experiments.survivors import differences_of
+from ordercast.experiments.variants import not_expected
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.clustered import simulate_cluster
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.costs import CostModel
 from ordercast.simulation.outcome import Outcome
+from ordercast.simulation.processors import Processors
 from ordercast.simulation.run import no_collection, simulate
 from ordercast.trace.layout import run_folder
 from ordercast.trace.tables import event_table, write_table
@@ -38,6 +42,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     costs: CostModel | None
     trace: Literal["application", "protocol"]
     needless: bool
+    false_order: bool = False
     keep: Literal["all", "none", "failed"]
 
 
@@ -69,15 +74,15 @@ def _run(trial: Trial, traces: Path) -> Row:
     row = {"run": trial.run, "traced": False, **coordinates_of(trial.at)}
     try:
         with watch.on("simulate_s"):
-            outcome, special = _simulated(trial.at, config)
+            outcome, special = _simulated(trial, config)
         outcome.run = trial.run
         with watch.on("judge_s"):
-            verdict = verdict_on(outcome, trial.at.protocol, flush=trial.at.flush)
+            verdict = verdict_on(outcome, trial.at.protocol, not_expected=not_expected(trial.at))
         with watch.on("measure_s"):
             row |= figures_of(outcome, config, trial) | special()
     except Exception as error:
         verdict, outcome = Verdict("failed", (), f"{type(error).__name__}: {error}"), None
-    row |= {"verdict": verdict.verdict, "broken": verdict.broken, "witness": verdict.witness}
+    row |= msgspec.structs.asdict(verdict)
     wanted = trial.keep == "all" or (trial.keep == "failed" and verdict.verdict != "kept")
     if wanted and outcome is not None:
         with watch.on("write_s"):
@@ -86,12 +91,17 @@ def _run(trial: Trial, traces: Path) -> Row:
     return row | watch.seconds
 
 
-def _simulated(at: Coordinates, config: SimulationConfig) -> tuple[Outcome, Callable[[], Row]]:
+def _simulated(trial: Trial, config: SimulationConfig) -> tuple[Outcome, Callable[[], Row]]:
     """The run; and how to get the figures that only runs of its kind have."""
+    at = trial.at
     if at.moves:
         seen = HandOvers()
         moved = simulate_cluster(clustered(at, config, seen))
         return moved, lambda: figures_of_moves(at, seen, moved.log)
+    if trial.false_order and PROTOCOLS[at.protocol].has_subgroups:
+        vectors = Vectors(layers(config))
+        watched = simulate(msgspec.structs.replace(config, transform=vectors.look))
+        return watched, lambda: msgspec.structs.asdict(false_order(watched.events(), vectors))
     if PROTOCOLS[at.protocol].together is None:
         return simulate(config), dict
     contexts = Contexts()
@@ -143,19 +153,28 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
             "cpu_us_per_message": total_us / sent,
             "busiest": max(speed.busy),
             "busiest_us_per_message": outcome.processors.most_us() / sent,
+            "median_us_per_message": median_us(outcome.processors) / sent,
             "longest_line": speed.longest_line,
         }
     if trial.at.crashes:
         row |= msgspec.structs.asdict(differences_of(outcome.log))
     if trial.needless and trial.trace == "protocol" and not trial.at.moves:
         declared = PROTOCOLS[trial.at.protocol].declaration
-        waiting = waiting_of(outcome.log, declared, config.groups_of())
+        waiting, single = waiting_of(outcome.log, declared, config.groups_of())
         row |= {
             "needless_waits": waiting.needless_waits,
             "needless_ms": waiting.needless_ms,
             "needless_share": waiting.share,
+            "single_waits": single.waits,
+            "single_needless_waits": single.needless_waits,
+            "single_hold_back_mean_ms": single.mean_ms,
         }
     return row
+
+
+def median_us(processors: Processors) -> float:
+    """What the process worked that is in the middle, in the whole run."""
+    return median(sum(worked.values()) for worked in processors.worked)
 
 
 def _watched(outcome: Outcome, sent: int) -> Row:

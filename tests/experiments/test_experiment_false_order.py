@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from bench.false_order import Rates, Vectors, causes, concurrent, false_order, measured
+from pathlib import Path
+
 from bench.two_layered import simulated
 from machines import Bench, G, bench
 from ordercast.core.events import Receive
+from ordercast.experiments.arrange import arranged
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.false_order import Vectors, causes, concurrent, false_order, layers
+from ordercast.experiments.trial import Trial, run_trial
 from ordercast.protocols.two_layered.group import TwoLayered
 from ordercast.trace.schema import Event
 
@@ -32,8 +37,7 @@ def test_what_happened_before_comes_through_deliveries_and_the_own_past() -> Non
 def played(*said: tuple[int, str]) -> tuple[Bench, Vectors]:
     """Each says its message before any packet arrives, so all are concurrent; 1 and 4 forward."""
     b = bench(TwoLayered, 1, 2, 3, 4, 5, 6)
-    vectors = Vectors()
-    vectors.layer_of = {p: (p - 1) // 3 for p in b.machines}
+    vectors = Vectors({p: (p - 1) // 3 for p in b.machines})
     for p, text in said:
         b.say(p, text)
     while b.flight:
@@ -49,22 +53,29 @@ def sends(*messages: tuple[int, int]) -> list[Event]:
 
 def test_theorem_4_two_concurrent_messages_of_one_subgroup_are_ordered_by_its_gateway() -> None:
     _, vectors = played((2, "c"), (3, "d"))
-    rates = false_order(sends((2, 1), (3, 1)), vectors)
-    assert (rates.concurrent, rates.same_subgroup, rates.gateways_same) == (1, 1, 1)
-    assert (rates.seen, rates.waits, rates.rule_1) == (2, 1, 1)  # in the other subgroup
+    found = false_order(sends((2, 1), (3, 1)), vectors)
+    assert (found.concurrent_pairs, found.same_subgroup_pairs, found.gateways_same) == (1, 1, 1)
+    assert (found.seen_pairs, found.waiting_pairs, found.rule_1_pairs) == (
+        2,
+        1,
+        1,
+    )  # in the other subgroup
 
 
 def test_two_concurrent_messages_of_two_subgroups_are_not_ordered_by_the_gateways() -> None:
     _, vectors = played((2, "a"), (5, "b"))
-    rates = false_order(sends((2, 1), (5, 1)), vectors)
-    assert (rates.concurrent, rates.same_subgroup, rates.gateways_other) == (1, 0, 0)
-    assert (rates.seen, rates.waits, rates.rule_1) == (2, 2, 0)  # both wait, and rule 1 tells
+    found = false_order(sends((2, 1), (5, 1)), vectors)
+    assert (found.concurrent_pairs, found.same_subgroup_pairs, found.gateways_other) == (1, 0, 0)
+    assert (found.seen_pairs, found.waiting_pairs, found.rule_1_pairs) == (
+        2,
+        2,
+        0,
+    )  # both wait, and rule 1 tells
 
 
 def test_a_copy_that_made_a_loss_good_carries_the_same_vectors() -> None:
     b, vectors = played((2, "a"))
-    copied = Vectors()
-    copied.layer_of = vectors.layer_of
+    copied = Vectors(vectors.layer_of)
     machine = b.machines[4]
     assert isinstance(machine, TwoLayered) and machine.main is not None
     (message,) = (stored[1] for stored in machine.main.store[0].values())
@@ -72,17 +83,27 @@ def test_a_copy_that_made_a_loss_good_carries_the_same_vectors() -> None:
     assert copied.RSQ == vectors.RSQ
 
 
-def test_rates_add_up_over_runs_and_no_pair_is_counted_twice() -> None:
-    one = measured(9, 5_000.0, 0)
-    assert 0 < one.rule_1 <= one.waits <= one.seen <= 3 * one.concurrent
-    assert 0 < one.gateways_same <= one.same_subgroup < one.concurrent
-    assert one + Rates(concurrent=2) == Rates(
-        *(v + 2 * (i == 0) for i, v in enumerate(values(one)))
-    )
+TALK = Coordinates(protocol="two_layered", members=9, group_size=9, messages=30, every_us=500)
 
 
-def values(rates: Rates) -> list[int]:
-    return [getattr(rates, name) for name in rates.__struct_fields__]
+def test_a_run_tells_how_many_pairs_were_ordered_and_counts_none_twice(tmp_path: Path) -> None:
+    trial = Trial(
+        run="r", at=TALK, costs=None, trace="application", needless=False, false_order=True,
+        keep="none",
+    )  # fmt: skip
+    row = run_trial(trial, tmp_path)
+    assert row["verdict"] == "kept"
+    assert 0 < row["rule_1_pairs"] <= row["waiting_pairs"] <= row["seen_pairs"]
+    assert row["seen_pairs"] == 3 * row["concurrent_pairs"]
+    assert 0 < row["gateways_same"] <= row["same_subgroup_pairs"] < row["concurrent_pairs"]
+    assert row["concurrent_pairs"] <= 30 * 29 / 2
+    assert row["gateways_other"] == 0
+
+
+def test_the_subgroups_are_those_of_the_run() -> None:
+    assert layers(arranged(TALK)) == {p: p // 3 for p in range(9)}
+    in_two = Coordinates(protocol="two_layered", members=8, group_size=8, subgroups=2)
+    assert layers(arranged(in_two)) == {p: p // 4 for p in range(8)}
 
 
 def test_a_large_group_comes_to_rest_with_all_that_was_said_everywhere() -> None:

@@ -1,0 +1,111 @@
+"""Protocols as a source has them, or would have them, where ours do more: only to be compared.
+
+Without a flush (003): a view change clears the queue. Nobody tells what it holds, and what was
+under way is not asked for again: the source repeats no request, and a repeat would double a message
+that some have. The words by which members agree on the view are the same.
+
+Without hearsay (004, 5.2): a header tells of the groups that its sender is in. What the sender has
+heard of the groups of others is not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ordercast.core.events import Kept, View
+from ordercast.core.ids import GroupId
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.errors import ConfigError
+from ordercast.experiments.coordinates import Coordinates
+from ordercast.protocols.cbcast import Cbcast
+from ordercast.protocols.fast import Fast
+from ordercast.protocols.javagroups import JavaGroupsTotal
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.relative import Relative
+
+BEYOND_A_PREFIX = frozenset(
+    ("validity", "agreement", "total.gapless", "fifo.group", "causal.group")
+)
+"""Promises that nobody can expect without a flush. One order of what is delivered is none of them.
+A message under way is lost, and a later one of its sender is not: that is neither FIFO nor causal.
+"""
+
+BEYOND_OWN_GROUPS = frozenset(("causal.global",))
+"""Promises that nobody can expect without hearsay."""
+
+
+class TotalWithoutFlush(JavaGroupsTotal):
+    """Of the messages of a view survivors deliver a prefix each, in one order."""
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        return ()
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        self.arrived.clear()
+
+    def on_view(self, view: View) -> None:
+        self.requests.clear()
+        super().on_view(view)
+
+
+class CbcastWithoutHearsay(Cbcast):
+    """VV of the groups of others stays as it is."""
+
+    def take_maximum(self, stamp: tuple[int, ...]) -> None:
+        pass
+
+
+class FastWithoutHearsay(Fast):
+    """L of the groups of others stays as it is."""
+
+    def deliver_in_turn(self, g: GroupId, frame: Kept) -> None:
+        stamp = (frame.stamp[0], *_of(self.member_of, frame.stamp[1:], 3))
+        super().deliver_in_turn(g, Kept(frame.origin, frame.n, stamp, frame.payload))
+
+
+class RelativeWithoutHearsay(Relative):
+    """GBN of the groups of others stays as it is."""
+
+    def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
+        ldv, gbn = frame.stamp[: frame.stamp[1]], frame.stamp[frame.stamp[1] :]
+        stamp = (*ldv, *_of(self.BM, gbn, 2))
+        super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
+
+
+WITHOUT_FLUSH = {"javagroups": TotalWithoutFlush}
+WITHOUT_HEARSAY = {
+    "cbcast": CbcastWithoutHearsay,
+    "fast": FastWithoutHearsay,
+    "relative": RelativeWithoutHearsay,
+}
+
+
+def protocol_of(run: Coordinates) -> type[OrderingProtocol]:
+    """What this run is a run of; `ConfigError` if there is no such variant."""
+    if not run.flush:
+        return _variant(run, "flush", WITHOUT_FLUSH)
+    if not run.hearsay:
+        return _variant(run, "hearsay", WITHOUT_HEARSAY)
+    return PROTOCOLS[run.protocol]
+
+
+def not_expected(run: Coordinates) -> frozenset[str]:
+    """Promises of the protocol that its variant cannot keep."""
+    without_flush = frozenset() if run.flush else BEYOND_A_PREFIX
+    return without_flush if run.hearsay else without_flush | BEYOND_OWN_GROUPS
+
+
+def _variant(
+    run: Coordinates, key: str, variants: Mapping[str, type[OrderingProtocol]]
+) -> type[OrderingProtocol]:
+    if run.protocol not in variants:
+        names = " and ".join(map(repr, variants))
+        raise ConfigError(f"{key} = false and protocol = {run.protocol!r}: only {names} have both")
+    return variants[run.protocol]
+
+
+def _of(own: Iterable[GroupId], entries: Sequence[int], width: int) -> list[int]:
+    """Of flat entries that begin with a group those about own groups."""
+    mine = set(own)
+    starts = (at for at in range(0, len(entries), width) if entries[at] in mine)
+    return [number for at in starts for number in entries[at : at + width]]
