@@ -51,6 +51,8 @@ Host = int
 MAX_STARTS = 12  # of nodes on one host in one run
 REBOOT_MS = 30  # from the word that a node is out until its next incarnation asks to be let in
 LOOK_MS = 50  # so often it is looked whether the run is over
+CLOSE_MS = 5  # so often it is looked whether others still need what a node has of a group it left
+LAST_WORD_MS = 5_000  # that a group stays open after its last view, where that word may be lost
 SEEK_MS = 100  # so often a newcomer looks again for whom it can ask
 
 
@@ -285,12 +287,29 @@ class ClusterSimulation(Simulation):
         rows: list[Row] = []
         for item in deliveries:
             if isinstance(item, View):
-                rows.append(item if p in item.members else Left(item.group))
+                if p in item.members:
+                    rows.append(item)
+                else:
+                    rows.append(Left(item.group))
+                    self._later(0.001, partial(self._close_left, p, item.group))
             else:
                 rows.append(item)
                 if item[1] == p:
                     self.own[p, item[0]] = self.own.get((p, item[0]), 0) + 1
         return rows
+
+    def _close_left(self, p: ProcessId, g: GroupId, *, waited: bool = False) -> None:
+        """A live node forgets a group when it has had its last view and nobody needs it."""
+        machine: Any = self.machines[p]
+        view = None if self.alive[p] is None else machine.view(g)
+        if view is None or p in view.senders or g in machine.wants:
+            return
+        if machine.leads(g) or not machine.is_out(g):
+            self._later(CLOSE_MS, partial(self._close_left, p, g, waited=waited))
+        elif waited or machine.is_heard(g):
+            machine.close(g)
+        else:
+            self._later(LAST_WORD_MS, partial(self._close_left, p, g, waited=True))
 
     def _note_groups(self, p: ProcessId) -> None:
         super()._note_groups(p)
