@@ -176,7 +176,7 @@ class Chances:
             self.guests[g].discard(p)
             self.lingering[g].discard(p)
             self.silent.discard((g, p))
-            self.bench.services[p].wanted.add(g)
+            self.bench.services[p].wanted[g] = True
             self.bench.change(self.hosts[g], Change(g, joined=(p,)))
 
     def judged(self) -> list[Violation]:

@@ -121,9 +121,9 @@ def test_what_has_no_body_here_travels_on_without_it_whatever_is_asked_for_here(
     b.services[T].parts[1].options = AT_ONCE
     _, entries = book = b.freeze(1, T, U)
     assert [entry for entry, _ in entries] == [LeftEntry(1, 2, 1, (), S)]
-    assert not b.services[T].keeps_for_others(1)
     b.succeed(1, U, book)
     b.tell_moved(1, T)
+    assert not b.services[T].keeps_for_others(1)
     finished(b, "a")
 
 
@@ -268,6 +268,25 @@ def test_what_the_next_sequencer_has_as_a_member_is_released_at_once() -> None:
     b.bring(S)
     b.crash(S)
     finished(b, "a")
+
+
+@pytest.mark.parametrize("protocol", [SequencingHybrid, SequencingCausal])
+def test_what_the_next_sequencer_alone_has_got_is_not_released(
+    protocol: type[SequencingService],
+) -> None:
+    """3 has a, and may have spoken of it in another group; S has left it, and T never had it."""
+    b = Served(protocol, {1: ((2, 3), S)}, others=(T,), options=Options(bodies_stay=True))
+    b.tell(2, 1, "a")
+    b.bring(2, S)
+    b.bring(S, 3)
+    b.lose(S, 2)
+    for source, to in ((S, T), (T, 3)):
+        b.move(1, source, to)
+    assert not b.find(3, S, Release) and b.services[S].keeps_for_others(1)
+    b.part(3, 1).back_up(1, T)
+    b.settle()
+    assert b.texts(2) == b.texts(3) == ["a"]
+    assert not b.services[S].keeps_for_others(1) and b.faults == []
 
 
 def test_a_group_that_comes_back_finds_its_bodies_where_they_stayed() -> None:

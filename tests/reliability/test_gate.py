@@ -304,6 +304,21 @@ def test_one_that_leaves_does_not_wait_for_ever_for_those_who_are_gone() -> None
     assert b.story(3) == ["123", "m", "12"]
 
 
+def test_one_that_leaves_has_its_last_view_when_others_hold_what_it_had() -> None:
+    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=1))
+    b.settle()
+    b.say(1, "m")
+    b.bring(1, 3)
+    assert b.story(3) == ["123", "m"]  # 1 and 3 have it
+    b.step(1, Change(G, left=(3,)))
+    b.bring(1, 3)
+    assert b.story(3) == ["123", "m"]
+    b.carry()
+    b.ring(3, ASK)
+    b.carry()
+    assert b.story(3) == ["123", "m", "12"]  # and now 2
+
+
 def test_one_that_left_and_numbers_the_group_does_not_wait_for_those_who_came_since() -> None:
     holders = Holders(3, 1, limit=8)
     holders.begin(View(G, 1, (1, 2, 3), 1, era=2))

@@ -1,122 +1,29 @@
-"""Schedules by which somebody tried to break the sequencing service, on whole clusters.
-
-Group H is numbered by 5, group G elsewhere. 2 is in both: it must not have X, which was said in G,
-without what X comes after.
-"""
+"""Schedules by which somebody tried to break the sequencing service, on whole clusters: what is
+lost with a crash, and who waits for ever."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from machines import Bench, Packet
-from ordercast.core.events import Multicast
-from ordercast.core.ids import GroupId, ProcessId
+from attack import Attack, G, H, is_book, plain, spoken_of, to_2
 from ordercast.core.protocol import Options
 from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequencer_headers import Delivered
-from ordercast.membership.cluster_headers import Part
-from ordercast.membership.placing_headers import Inherit, Inherited, InheritEntry
-from ordercast.membership.standing import Ask, Broken, GoAway, Migrate, Quit
+from ordercast.membership.placing_headers import Inherited
+from ordercast.membership.standing import Broken, GoAway
 from ordercast.protocols.sequencing.headers import AskHeld
 from ordercast.protocols.sequencing.orders import SequencingHybrid
-from ordercast.protocols.sequencing.part import GroupPart
-from ordercast.protocols.sequencing.service import SequencingService
 from placings import scene
-from placings.scene import Group, Scene
+from placings.scene import Group
 from sequencers import S, Served, T
 
-H, G = 1, 2
-NODES = (1, 2, 3, 4, 5, 6)
-MORE_NODES = (*NODES, 7)
-Which = Callable[[Packet], bool]
 
-
-def nothing(packet: Packet) -> bool:
-    return False
-
-
-class Attack(Bench):
-    """A cluster whose packets can be held up, or lost."""
-
-    def __init__(
-        self,
-        groups: dict[GroupId, Group],
-        daemons: tuple[ProcessId, ...],
-        nodes: tuple[ProcessId, ...] = NODES,
-    ) -> None:
-        self.stacks = scene.first_stacks(
-            Scene(SequencingHybrid, nodes, groups, (), daemons=daemons)
-        )
-        super().__init__(dict(self.stacks))
-
-    def part(self, p: ProcessId) -> GroupPart:
-        service = self.stacks[p].protocols[H]
-        assert isinstance(service, SequencingService)
-        return service.parts[H]
-
-    def run_without(self, held_up: Which = nothing) -> list[Packet]:
-        """Until nothing is under way; the packets that are held up."""
-        found: list[Packet] = []
-        while True:
-            for packet in [p for p in self.flight if held_up(p)]:
-                self.flight.remove(packet)
-                found.append(packet)
-            if not self.flight:
-                return found
-            self.arrive(self.flight[0])
-
-    def say_to(self, p: ProcessId, g: GroupId, text: str, held_up: Which = nothing) -> None:
-        self.step(p, Multicast(g, text.encode()))
-        self.run_without(held_up)
-
-    def join(self, p: ProcessId, held_up: Which = nothing, part: Part = "member") -> None:
-        entry = scene.entry_of(H, SequencingHybrid)
-        self.stacks[p].open_group(entry)
-        self.step(p, Ask(entry, part))  # type: ignore[arg-type]
-        self.run_without(held_up)
-
-    def leave(self, p: ProcessId, held_up: Which = nothing) -> list[Packet]:
-        self.step(p, Quit(H))  # type: ignore[arg-type]
-        return self.run_without(held_up)
-
-    def migrate(self, to: ProcessId, held_up: Which = nothing) -> list[Packet]:
-        self.step(1, Migrate(H, to))  # type: ignore[arg-type]
-        return self.run_without(held_up)
-
-    def end(self, dead: ProcessId) -> None:
-        """This one crashes, and the others go on."""
-        self.crash(dead)
-        self.step(1, Broken(dead))  # type: ignore[arg-type]
-        self.carry()
-        self.wait(8)
-
-    def wait(self, rounds: int = 20) -> None:
-        for _ in range(rounds):
-            self.go_on(rounds=1)
-
-
-def to_2(packet: Packet) -> bool:
-    """Nothing of H comes to 2."""
-    return packet.dst == 2 and packet.receive.group == H
-
-
-def is_book(packet: Packet) -> bool:
-    return isinstance(packet.header, Inherit | InheritEntry)
-
-
-def plain(*, guests: tuple[ProcessId, ...] = ()) -> Attack:
-    return Attack({H: Group((2,), 5, guests=guests), G: Group((2, 3, 4), 6)}, (5, 6))
-
-
-def spoken_of() -> Attack:
-    """2 said M in H, and 3, which has it, X in G. 2 does not have M itself."""
-    b = Attack({H: Group((2, 3), 5), G: Group((2, 3, 4), 4)}, (4, 5, 6, 7), MORE_NODES)
-    b.say_to(2, H, "M", to_2)
-    b.say_to(3, G, "X", to_2)
-    return b
+def with_resilience(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """Of the groups that are made from now on."""
+    entry_of = scene.entry_of
+    with_k = lambda g, protocol: msgspec.structs.replace(entry_of(g, protocol), durability=k)  # noqa: E731
+    monkeypatch.setattr(scene, "entry_of", with_k)
 
 
 # -- no gap in a causal order ---------------------------------------------------------------------
@@ -136,9 +43,7 @@ def test_sequencing_D8_a_newcomer_does_not_speak_of_what_is_lost_with_what_was_b
 def test_with_a_resilience_newcomers_do_not_vouch_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entry_of = scene.entry_of
-    with_k = lambda g, protocol: msgspec.structs.replace(entry_of(g, protocol), durability=1)  # noqa: E731
-    monkeypatch.setattr(scene, "entry_of", with_k)
+    with_resilience(monkeypatch, 1)
     b = plain()
     b.say_to(2, H, "A", to_2)
     b.join(3, to_2)
@@ -207,7 +112,113 @@ def test_a_guest_that_missed_a_view_does_not_count_who_came_in_with_it() -> None
     assert b.part(3).came_in.keys() == {4, 6}
 
 
+# -- who leaves takes nothing along ---------------------------------------------------------------
+
+
+def test_sequencing_D10_who_left_and_asks_to_be_in_again_still_has_what_it_had() -> None:
+    b = spoken_of()
+    b.leave(3, to_2)
+    b.join(3, to_2)
+    b.end(5)
+    assert b.texts(2) == ["M", "X"]
+    b.wait()
+    b.say_to(2, H, "N")
+    assert b.texts(3)[-1] == "N"  # it is in
+
+
+def test_who_left_is_needed_until_another_has_what_it_had() -> None:
+    b = spoken_of()
+    late = [packet for packet in b.leave(3, to_2) if packet.receive.group == H]
+    assert b.stacks[3].leads(H) and not b.stacks[3].owes_nothing()
+    b.flight += late
+    b.wait()
+    assert b.texts(2) == ["M", "X"]
+    assert not b.stacks[3].leads(H) and b.stacks[3].owes_nothing()
+
+
+def test_one_who_leaves_does_not_count_for_another_who_leaves() -> None:
+    """3 and 4 have M, and go one after the other; 2 has nothing of it."""
+    b = Attack({H: Group((2, 3, 4), 5), G: Group((2, 3), 6)}, (5, 6))
+    b.say_to(2, H, "M", to_2)
+    b.say_to(3, G, "X", to_2)
+    for p in (3, 4):
+        b.leave(p, to_2)
+    assert b.stacks[3].leads(H) or b.stacks[4].leads(H)
+    b.end(5)
+    assert b.texts(2) == ["M", "X"]
+
+
+def test_who_left_finds_the_one_that_numbers_now() -> None:
+    b = Attack({H: Group((2, 3), 5), G: Group((2, 4), 6)}, (5, 6))
+    b.leave(3, lambda p: p.src == 3 and isinstance(p.header, Delivered))
+    b.migrate(6, lambda p: p.src == 3 and isinstance(p.header, Delivered))
+    b.wait()
+    book = b.part(6).book
+    assert book is not None and not book.leaving
+    assert not b.stacks[3].leads(H)
+
+
+def test_who_leaves_while_it_numbers_keeps_what_it_had_for_the_next_sequencer() -> None:
+    b = spoken_of()
+    b.migrate(3, to_2)
+    b.leave(3, to_2)
+    b.migrate(6, to_2)
+    assert not b.close_if_left(3)
+    b.end(6)
+    assert b.texts(2) == ["M", "X"]
+
+
+def test_copies_are_kept_of_what_one_had_whose_last_view_comes_with_the_book() -> None:
+    b = spoken_of()
+    b.leave(3, lambda p: to_2(p) or (p.dst == 3 and isinstance(p.header, ViewEntry)))
+    b.migrate(3, to_2)
+    b.end(3)
+    assert b.texts(2) == ["M", "X"]
+
+
+def test_with_a_resilience_one_that_left_has_what_its_driver_has_not_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """M is with 2 and 3, and 3 has left; 4 must have it before 3 hands it over."""
+    with_resilience(monkeypatch, 2)
+    b = Attack({H: Group((2, 3, 4), 5), G: Group((1, 6), 6)}, (5, 6))
+    to_4 = lambda p: p.dst == 4 and p.receive.group == H  # noqa: E731
+    b.say_to(2, H, "M", to_4)
+    b.leave(3, to_4)
+    for name in ("ack", "repeat"):
+        for p in (2, 3):
+            if (H, name) in b.timers[p]:
+                b.ring(p, name, H)
+        b.run_without(to_4)
+    assert b.texts(3) == []
+    b.crash(5, 2)
+    for dead in (5, 2):
+        b.command(1, Broken(dead))
+    b.carry()
+    b.wait(12)
+    assert b.texts(3) == b.texts(4) == ["M"]
+
+
+def test_a_guest_that_left_does_not_speak_of_what_only_the_sequencer_has() -> None:
+    b = plain(guests=(3,))
+    b.say_to(3, H, "M", to_2)
+    b.leave(3, to_2)
+    b.say_to(3, G, "X", to_2)
+    assert not b.texts(4)
+
+
 # -- nobody waits for ever ------------------------------------------------------------------------
+
+
+def test_the_last_word_of_one_who_left_may_be_lost() -> None:
+    b = Attack({H: Group((2, 3), 5), G: Group((2, 4), 6)}, (5, 6))
+    b.leave(3, lambda p: p.src == 3 and isinstance(p.header, Delivered))
+    if not b.stacks[3].leads(H):  # as a node does
+        b.stacks[3].close(H)
+    b.say_to(2, H, "a")
+    b.wait()
+    book = b.part(5).book
+    assert book is not None and book.stable == book.N
 
 
 def test_the_copies_go_when_the_last_other_member_leaves() -> None:
@@ -269,27 +280,27 @@ def test_a_sequencer_that_is_no_member_asks_for_what_it_numbered() -> None:
 
 
 def test_one_that_goes_away_while_the_book_travels_is_not_waited_for() -> None:
-    b = Attack({H: Group((2, 3), 5), G: Group((2, 4), 6)}, (5, 6))
-    late = b.leave(3, lambda p: p.src == 3 and isinstance(p.header, Delivered))
+    """It was let in, and never heard of it."""
+    b = Attack({H: Group((2,), 5), G: Group((2, 4), 6)}, (5, 6))
+    b.join(3, lambda p: p.dst == 3 and isinstance(p.header, ViewEntry))
     books = b.migrate(6, is_book)
-    b.flight += late
+    b.command(3, GoAway())
     b.run_without(is_book)
-    b.step(3, GoAway())  # type: ignore[arg-type]
-    b.run_without(is_book)
+    assert 3 not in b.stacks[1].pids
     b.crash(3)
     b.flight += books
     b.carry()
     b.say_to(2, H, "a")
     b.wait()
     book = b.part(6).book
-    assert book is not None and book.stable == book.N and not book.leaving
+    assert book is not None and book.stable == book.N and not book.joining
 
 
 def test_the_wish_of_one_that_has_gone_is_not_carried_out() -> None:
     b = Attack({H: Group((6,), 5), G: Group((2, 4, 6), 4)}, (4, 5, 6))
     books = b.migrate(6, is_book)
     b.join(3, is_book)
-    b.step(3, GoAway())  # type: ignore[arg-type]
+    b.command(3, GoAway())
     b.run_without(is_book)
     b.crash(3)
     b.flight += books

@@ -111,6 +111,8 @@ class Numbering(PlainState):
             del self.leaving[p]
             self.began.pop(p, None)
             rose = self.acks.forget(p) or rose
+            if not self.acks.marks and self.acks.lowest < self.N:  # nobody is left to consume it
+                self.acks.lowest, rose = self.N, True
         return rose
 
     def admit(self, p: ProcessId) -> None:

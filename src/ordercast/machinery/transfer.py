@@ -43,6 +43,7 @@ class BookState(msgspec.Struct, frozen=True, array_like=True):
     former: tuple[ProcessId, ...]  # who numbered in this era: they forward what comes late
     entries: int  # unstable ones, which follow
     began: Counts = ()  # who came in since: it has nothing up to this number
+    departing: Counts = ()  # who left, has what others lack, and waits to be dismissed
 
 
 class BookEntry(msgspec.Struct, frozen=True, array_like=True):

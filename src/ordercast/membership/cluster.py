@@ -98,13 +98,15 @@ class Cluster(Wishes):
         elif isinstance(command, Ask):
             want = Want(command.group, command.part, command.former)
             self.wants[command.group.gid] = want
-            self.unwants.discard(command.group.gid)
+            if not self.stay_lasts(command.group.gid):
+                self.unwants.pop(command.group.gid, None)
             self.top_group = max(self.top_group, command.group.gid)
             self._press(want)
         elif isinstance(command, Quit):
             self.wants.pop(command.gid, None)
-            self.unwants.add(command.gid)
-            self._press(Unwant(command.gid))
+            self.quits += 1
+            self.unwants[command.gid] = self.quits
+            self._press(Unwant(command.gid, self.quits))
         elif isinstance(command, GoAway):
             self.going = True
             self._say_goodbye()

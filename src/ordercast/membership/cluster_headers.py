@@ -105,6 +105,7 @@ class Unwant(msgspec.Struct, frozen=True, array_like=True):
     nothing is under way that lets you in."""
 
     gid: GroupId
+    quits: int = 0  # how often it wanted that, of any group: a late answer is to another wish
 
 
 class EndView(msgspec.Struct, frozen=True, array_like=True):
@@ -144,6 +145,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     groups: tuple[GroupReport, ...]
     frames: int
     top_group: GroupId  # no group has a higher number, as far as it knows
+    awaited: tuple[GroupId, ...] = ()  # open there, and it is not in them: it may be let in
 
 
 class UnstableFrame(msgspec.Struct, frozen=True, array_like=True):

@@ -14,7 +14,7 @@ carry out what it decides, or a side of the cluster that nobody else will hear o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -56,6 +56,10 @@ class Wish(msgspec.Struct, frozen=True):
     joined: tuple[ProcessId, ...] = ()
     guests: tuple[ProcessId, ...] = ()
     left: tuple[ProcessId, ...] = ()
+
+    def names(self, people: Collection[ProcessId]) -> bool:
+        """Is it about one of these?"""
+        return any(p in people for p in (*self.joined, *self.guests, *self.left))
 
 
 def eligible(nodes: Iterable[NodeEntry], draining: Iterable[ProcessId] = ()) -> list[ProcessId]:
@@ -103,7 +107,9 @@ class Directory(PlainState):
 
     def wish(self, wish: Wish, able: Sequence[ProcessId]) -> list[Order]:
         """Somebody wants to come into a group, or to go. It may be said again and again."""
-        if wish in self.wishes:
+        people = {*wish.joined, *wish.guests, *wish.left}
+        same = (w for w in reversed(self.wishes) if w.gid == wish.gid and w.names(people))
+        if next(same, None) == wish:
             return []
         self.wishes.append(wish)
         return self.proceed(able)

@@ -12,7 +12,7 @@ import msgspec
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
-from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.protocol import OrderingProtocol, Reach
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
@@ -140,7 +140,11 @@ class Ending(PlainState):
         staying = tuple(p for p in self.nodes if p not in stranded)
         if not staying or (self.attempt.coordinator in stranded and not voting):
             return Without(stranded)
-        ends = [end for end in ends if end.lives(staying) or end.owes_a_last_view(staying, pages)]
+        ends = [
+            end
+            for end in ends
+            if end.lives(staying) or end.owes_a_last_view(staying, pages) or self._awaiting(end)
+        ]
         return self._next_views(newest.view, staying, ends, stride, pages)
 
     def _late(self, newest: NodeReport) -> frozenset[ProcessId]:
@@ -227,9 +231,19 @@ class Ending(PlainState):
                 for e in ends
             },
             {end.gid: end.takers(staying) for end in ends},
-            {e.gid: e.told(staying) if e in living else e.last_told(staying) for e in ends},
+            {e.gid: self._told(e, staying, lives=e in living) for e in ends},
             {key: kept for end in ends for key, kept in end.union.items()},
         )
+
+    def _told(self, end: GroupEnd, staying: Nodes, *, lives: bool) -> Nodes:
+        told = end.told(staying) if lives else end.last_told(staying)
+        awaiting = (p for p in self._awaiting(end) if p in staying)
+        return tuple(dict.fromkeys((*told, *awaiting)))
+
+    def _awaiting(self, end: GroupEnd) -> list[ProcessId]:
+        """Who may be about to be let in. Word of an era that ends may come there late, and must not
+        count."""
+        return [p for p, r in self.reports.items() if end.gid in r.awaited]
 
     def _succession(self, end: GroupEnd, succession: Succession, pages: Pages) -> Succession:
         """A sequencer that is gone may have made views that nobody else saw, too."""
@@ -297,7 +311,7 @@ class GroupEnd:
 
     def settle(self, pages: Pages) -> None:
         """What survives of the frames, and of the members."""
-        newest = max(self.settled.values(), key=lambda r: (r.delivers, r.number))
+        newest = max(self.settled.values(), key=lambda r: (r.delivers, r.number, r.numbers))
         page = pages(newest.entry.protocol)
         senders = {q for r in self.settled.values() for q in (*r.members, *r.guests)}
         dead = [q for q in senders if q not in self.nodes]
@@ -313,9 +327,28 @@ class GroupEnd:
             if r.era < self.era and p in (*newest.members, *newest.guests)
         }
         self.number, self.members, self.guests = newest.number, newest.members, newest.guests
-        if reach.view is not None and reach.view[0] > self.number:
-            self.number, self.members, self.guests = reach.view
         self.reached = reach.last
+        if not delivering:
+            reach = self._reach_of_guests(page)
+        # A view that only guests come in with, or go with, has the number of the one before.
+        if reach.view is not None and reach.view[0] >= self.number:
+            self.number, self.members, self.guests = reach.view
+        self.guests += self._lately(reach.number)
+
+    def _reach_of_guests(self, page: type[OrderingProtocol]) -> Reach:
+        """Nobody is left who delivers: the last view that is known, wherever numbers begin."""
+        numbers = [kept.stamp[0] for kept in self.union.values() if kept.stamp]
+        if not numbers or not page.declaration.sequenced:
+            return Reach()
+        return page.reach(tuple(self.union.values()), min(numbers) - 1)
+
+    def _lately(self, reach: int) -> tuple[ProcessId, ...]:
+        """Guests that were let in by a view which nobody else has any more: they stay."""
+        return tuple(
+            p
+            for p, r in self.settled.items()
+            if p in r.guests and r.progress > reach and p not in (*self.members, *self.guests)
+        )
 
     def _unite(self, page: type[OrderingProtocol], dead: Collection[ProcessId]) -> None:
         union: Frames = {}
@@ -342,10 +375,13 @@ class GroupEnd:
         return sequenced and bool(self.last_told(staying))
 
     def last_told(self, staying: Nodes) -> Nodes:
-        """Who is told that the group has ended: who delivers its last view, or was just let in."""
+        """Who is told that the group has ended: who delivers its last view, is a guest and has not
+        heard that it has left, or was just let in."""
         let_in = {*self.members, *self.guests}.difference(self.reports)
+        visitors = {p for p, r in self.settled.items() if p in r.guests}
         takers = self.takers(staying)
-        return (*takers, *(p for p in staying if p in let_in and p not in takers))
+        others = (let_in | visitors).difference(takers)
+        return (*takers, *(p for p in staying if p in others))
 
     def told(self, staying: Nodes) -> Nodes:
         """Whoever has the group open, or is about to."""
@@ -388,10 +424,12 @@ class GroupEnd:
 
     def _last(self, nodes: Collection[ProcessId]) -> tuple[tuple[ProcessId, int], ...]:
         """The frames that those who go on will have delivered. One that cannot go on may have
-        delivered more: that is lost, and asked for again."""
-        staying = (r for p, r in self.settled.items() if r.delivers and p in nodes)
+        delivered more: that is lost, and asked for again. Where its own stay began even a guest
+        knows, who delivers nothing."""
+        staying = {p: r for p, r in self.settled.items() if p in nodes}
+        known = (pair for p, r in staying.items() for pair in r.last if r.delivers or pair[0] == p)
         last: dict[ProcessId, int] = {}
-        for q, n in (*(pair for report in staying for pair in report.last), *self.reached):
+        for q, n in (*known, *self.reached):
             if q in self.nodes:
                 last[q] = max(n, last.get(q, 0))
         return tuple(sorted(last.items()))

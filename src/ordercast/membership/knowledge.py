@@ -62,7 +62,8 @@ class Knowledge(PlainState, ABC):
         self.gone: set[ProcessId] = set()  # nodes that were excluded; their numbers are not reused
         self.lost: dict[ProcessId, NodeEntry] = {}  # excluded; they may live beyond a partition
         self.wants: dict[GroupId, Want] = {}  # groups this node wants to be in
-        self.unwants: set[GroupId] = set()  # groups this node wants to be out of
+        self.unwants: dict[GroupId, int] = {}  # groups to be out of, and the count when it was said
+        self.quits = 0  # how often this node wanted to be out of a group
         self.ticks = 0
         # the end of a view
         self.followed: Attempt | None = None  # no lower attempt counts here any more
@@ -110,6 +111,10 @@ class Knowledge(PlainState, ABC):
         """Every group that is open here and has a view, and what is unstable in them."""
 
     @abstractmethod
+    def awaited_groups(self) -> tuple[GroupId, ...]:
+        """Groups that are open here, and this node is not in them: it may be about to be let in."""
+
+    @abstractmethod
     def begin_groups(self, views: Sequence[NextGroupView], union: Frames) -> None:
         """Deliver the union, begin the views, go on sending."""
 
@@ -135,6 +140,10 @@ class Knowledge(PlainState, ABC):
     @abstractmethod
     def is_out(self, gid: GroupId) -> bool:
         """Is this node out of the group?"""
+
+    @abstractmethod
+    def stay_lasts(self, gid: GroupId) -> bool:
+        """Must a stay of this node in that group end before it may be let in again?"""
 
     @abstractmethod
     def owes_nothing(self) -> bool:

@@ -145,7 +145,7 @@ def _inherit(header: Inherit) -> None:
     _group(header.group)
     _pids("a member of a group", (*state.members, *state.guests))
     tables = (state.last, state.acks, state.joining, state.leaving, state.gone, state.behind)
-    for table in (*tables, state.guests_stable, state.began):
+    for table in (*tables, state.guests_stable, state.began, state.departing):
         _distinct("an entry of a book", [key for key, _ in table])
         _counted(*(n for _, n in table))
     _counted(state.era, state.view, state.N, state.move, state.changes, state.entries)

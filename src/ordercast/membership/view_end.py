@@ -233,6 +233,7 @@ class ViewEnd(Knowledge):
             groups,
             len(frames),
             self.top_group,
+            self.awaited_groups(),
         )
         self.preparing, self.union = None, {}
         if q == self.me:

@@ -23,22 +23,25 @@ class Wishes(Arrivals):
             self._tell((self.pids[0],), wish)
 
     def repeat_wishes(self) -> None:
-        for want in tuple(self.wants.values()):
+        for gid, quits in tuple(self.unwants.items()):
+            if self.is_out(gid):
+                self.unwants.pop(gid, None)
+            else:
+                self._press(Unwant(gid, quits))
+        for gid, want in tuple(self.wants.items()):
+            if gid in self.unwants:
+                continue  # first out, then in again
             if self.is_in(want):
-                del self.wants[want.group.gid]
+                del self.wants[gid]
             else:
                 self._press(want)
-        for gid in tuple(self.unwants):
-            if self.is_out(gid):
-                self.unwants.discard(gid)
-            else:
-                self._press(Unwant(gid))
         if self.going:
             self._say_goodbye()
 
     def _on_wish(self, q: ProcessId, wish: Want | Unwant) -> None:
-        if isinstance(wish, Unwant) and q != self.me and self.pids[:1] == (q,):
-            self.give_up(wish.gid)  # so says the coordinator
+        said_by_coordinator = q != self.me and self.pids[:1] == (q,)
+        if isinstance(wish, Unwant) and said_by_coordinator:
+            self._hear_outside(wish)
         if not self.coordinates or q not in self.pids:
             return
         if isinstance(wish, Unwant):
@@ -55,6 +58,10 @@ class Wishes(Arrivals):
             self.change_group(wish, wish.group.gid, joined=(q,))
         else:
             self.change_group(wish, wish.group.gid, guests=(q,))
+
+    def _hear_outside(self, wish: Unwant) -> None:
+        if self.unwants.get(wish.gid) == wish.quits:
+            self.give_up(wish.gid)
 
     def _confirm_outside(self, q: ProcessId, wish: Unwant) -> None:
         """It may forget the group: until it is let in or knows better, others wait with it."""

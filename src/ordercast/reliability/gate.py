@@ -11,7 +11,8 @@ Costs       one small packet from each member to each other, for each frame, or 
     the protocol delivers m, m'..  queue them;  tell all what is held here
     Holding(marks) from q          q holds all frames up to the marks
     the first of the queue is held by more than k members        hand it over;  who came in late
-                                   also waits until all hold what was numbered before it
+                                   also waits until all hold what was numbered before it; who
+                                   leaves has its last view when others hold all before it
     a new era begins               what was queued before it is handed over: its flush has given
                                    it to all who survive
     the first waits for long       ask those who are not known to hold it
@@ -43,7 +44,7 @@ MAX_ASKS = 20  # of a process that is in no view any more
 ASK = "ask holders"  # the timer
 GATE_HEADERS = (AskHolding, Holding)
 
-NO_PLACE: Place = (NOBODY, 0)  # of a view: it waits only for what is before it
+NO_PLACE: Place = (NOBODY, 0)  # of a view: it waits only for what is before it in the queue
 
 Queued = tuple[GroupId, int, Place, Delivery | View]  # (group, its era, its place, what)
 
@@ -94,7 +95,7 @@ class Gate(PlainState):
         place = NO_PLACE
         if isinstance(item, View):
             g = item.group
-            self._change(self.groups[g], item)
+            place = self._change(self.groups[g], item)
         else:
             g = item[0]
             place = self.groups[g].deliver(item)
@@ -102,12 +103,15 @@ class Gate(PlainState):
                 self.untold.add(g)
         self.queue.append((g, self.groups[g].era, place, item))
 
-    def _change(self, holders: Holders, view: View) -> None:
+    def _change(self, holders: Holders, view: View) -> Place:
+        """A view among the numbers of an era: what must be held by others before it."""
         if view.era == holders.era:
             was_member = holders.is_member
             holders.change(view)
             if was_member and not holders.is_member:
                 self.watched = None  # it hears nothing by itself any more: ask soon
+                return holders.last_here()  # what it has goes with it
+        return NO_PLACE
 
     def release(self, out: Output) -> None:
         """Hand over what may go; tell the others what is held here; see that words come."""
@@ -197,7 +201,10 @@ class Gate(PlainState):
 
     def _first_awaited(self) -> Iterable[Awaited]:
         """What holds up a frame that itself may go: the first of the queue."""
-        for g, _, _, item in self.queue:
+        for g, era, place, item in self.queue:
             if not isinstance(item, View):
                 return (Awaited("frame", g, item[1], item[2]),)
+            if place != NO_PLACE and era == self.groups[g].era:
+                missing = self.groups[g].lacking(place)[0]
+                return (Awaited("copies", g, NOBODY, missing),)
         return ()

@@ -93,6 +93,10 @@ class Holders(PlainState):
         self.here.setdefault(q, NumberSet(self.limit)).add(n)
         return q, n
 
+    def last_here(self) -> Place:
+        """The last number delivered here, if frames are numbered."""
+        return NOBODY, self.here[NOBODY].mark if NOBODY in self.here else 0
+
     def word(self) -> Holding:
         """What this process tells the others."""
         return Holding(tuple(x for q, numbers in self.here.items() for x in (q, numbers.mark)))

@@ -108,6 +108,7 @@ class Engine:
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
         self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
+        self._needed: set[GroupId] = set()  # left, but others need what is here of it
         self._leaving: dict[GroupId, asyncio.TimerHandle] = {}  # closed soon
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
         self._waiting: list[Event | Command] = []  # to be stepped when the running step is done
@@ -123,6 +124,7 @@ class Engine:
 
     def open(self, entry: GroupEntry) -> None:
         """Packets of the group can be read from now on."""
+        self._needed.discard(entry.gid)
         if entry.gid in self._leaving:
             self.close(entry.gid)
         self.stack.open_group(entry)
@@ -145,8 +147,10 @@ class Engine:
     def leave(self, g: GroupId) -> None:
         """This node has had its last view of g; its last word on it may be lost."""
         if self.stack.leads(g):
+            self._needed.add(g)
             return
-        if not self._linked:
+        self._needed.discard(g)
+        if self.stack.is_heard(g):
             self.close(g)
         elif g in self._channels and g not in self._leaving:
             self._leaving[g] = self._loop.call_later(LAST_WORD_S, self.close, g)
@@ -276,6 +280,8 @@ class Engine:
                 self.ages.wake()
             if self._gone:
                 self._forget_gone()
+            for g in [g for g in self._needed if not self.stack.leads(g)]:
+                self.leave(g)
         except Exception as error:
             self._driver.broken(error)
             raise

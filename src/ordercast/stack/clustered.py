@@ -70,6 +70,7 @@ class ClusteredStack(PlacedStack):
         self.parted: set[ProcessId] = set()
         self.draining: set[ProcessId] = set()
         self.ahead: list[tuple[ProcessId, msgspec.Struct, bytes]] = []
+        self.delayed: set[GroupId] = set()
         self.traffic: dict[GroupId, dict[ProcessId, int]] = {}
         self.overtook: list[Receive] = []  # came before the node view under which they were sent
         self.said: list[Multicast] = []  # by the application, while the view ends
@@ -87,7 +88,7 @@ class ClusteredStack(PlacedStack):
         """Take part in a group, as a member, as a guest, or to lead it."""
         if entry.gid in self.protocols:
             view = self.view(entry.gid)
-            needed = self.protocols[entry.gid].keeps_for_others(entry.gid)
+            needed = self.keeps_open(entry.gid)
             if view is None or self.me in view.peers or needed:
                 return  # it is led here, or asked for already, or has what others need
             self._close_former_stay(entry.gid)
@@ -119,6 +120,8 @@ class ClusteredStack(PlacedStack):
         return 0 if self.installed is None else self.installed.number * ATTEMPTS_PER_VIEW
 
     def close(self, g: GroupId) -> None:
+        if self.is_out(g):
+            self.unwants.pop(g, None)
         view = self.view(g)
         if view is not None:
             self.floors[g] = max(view.number, self.floors.get(g, 0))
@@ -241,6 +244,10 @@ class ClusteredStack(PlacedStack):
         for membership in self._led():
             frames.update(membership.readied_frames())
         return tuple(reports), frames
+
+    def awaited_groups(self) -> tuple[GroupId, ...]:
+        views = {g: self.view(g) for g in self.protocols}
+        return tuple(g for g, view in views.items() if view is None or self.me not in view.senders)
 
     def _left_with_frames(self, g: GroupId) -> bool:
         """Where a group is left by a view among its numbers: does this node keep any of it?"""
@@ -385,10 +392,10 @@ class ClusteredStack(PlacedStack):
         if gid not in self.unwants or gid not in self.protocols:
             return
         if self.view(gid) is None:
-            self.unwants.discard(gid)
-            self.close(gid)
+            del self.unwants[gid]
+            self._close_for_now(gid)
         elif self.waits_to_be_let_in(gid):
-            self.unwants.discard(gid)
+            del self.unwants[gid]
             self.wait_no_more(gid)
 
     def is_in(self, want: Want) -> bool:

@@ -10,7 +10,6 @@ Whatever is under way when the node view ends is void: the flush finds out what 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 
 import msgspec
@@ -19,7 +18,6 @@ from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import PeerError
-from ordercast.membership.cluster import Cluster
 from ordercast.membership.cluster_headers import Depart, NextGroupView, Nodes, Want
 from ordercast.membership.directory import Directory, Order, Wish, eligible
 from ordercast.membership.nodes import GroupEntry, NodeView
@@ -38,10 +36,10 @@ from ordercast.membership.placing_headers import (
     MigrateWish,
     Settled,
 )
-from ordercast.membership.standing import Ask, Command, Drain, Migrate
+from ordercast.membership.standing import Command, Drain, Migrate
 from ordercast.membership.vetting import vet
 from ordercast.protocols.sequencing.service import SequencingService
-from ordercast.stack.stack import Stack
+from ordercast.stack.staying import StayingStack
 
 LOAD_TICKS = 4  # between two words of a sequencer on what it numbers
 MAX_SENDERS = 16  # that such a word names
@@ -61,7 +59,7 @@ class KnownGroup(msgspec.Struct, frozen=True):
     sequencer: ProcessId | None = None  # who numbers its messages, if anybody does
 
 
-class PlacedStack(Stack, Cluster):
+class PlacedStack(StayingStack):
     """What a node does for groups of protocols that have several sequencers."""
 
     directories: dict[str, Directory]  # at the coordinator, by protocol
@@ -72,10 +70,6 @@ class PlacedStack(Stack, Cluster):
     floors: dict[GroupId, int]
     draining: set[ProcessId]  # at the coordinator: they get no groups
     ahead: list[tuple[ProcessId, msgspec.Struct, bytes]]  # orders under a view that is to come
-
-    @abstractmethod
-    def open_group(self, entry: GroupEntry) -> None:
-        """Take part in a group, as a member, as a guest, or to lead it."""
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -97,13 +91,6 @@ class PlacedStack(Stack, Cluster):
     def hosted(self) -> list[GroupId]:
         """Groups of several sequencers that are numbered here."""
         return [gid for gid in self.protocols if self._service(gid) is not None]
-
-    def leads(self, gid: GroupId) -> bool:
-        """Do others need this node in the group, whether or not it is in it itself?"""
-        protocol = self.protocols.get(gid)
-        if protocol is None or protocol.together is None:
-            return self.pids[:1] == (self.me,)
-        return protocol.numbers(gid) or protocol.keeps_for_others(gid)
 
     def known_groups(self) -> dict[GroupId, KnownGroup]:
         """Groups that are open here; at the coordinator all groups."""
@@ -168,19 +155,11 @@ class PlacedStack(Stack, Cluster):
 
     def never_let_in(self, gid: GroupId, pid: ProcessId) -> bool:
         directory = self._directory_of(gid)
-        return directory is not None and directory.never_let_in(gid, pid)
-
-    def waits_to_be_let_in(self, gid: GroupId) -> bool:
-        """Does it know the group, because it numbers it or did, and asked to be in?"""
-        service = self.protocols.get(gid)
-        return isinstance(service, SequencingService) and gid in service.wanted
-
-    def wait_no_more(self, gid: GroupId) -> None:
-        """It will not be let in: what comes after entries of that group need not wait for it."""
-        service = self.protocols[gid]
-        assert isinstance(service, SequencingService)
-        service.wanted.discard(gid)
-        service.progressed(gid)
+        if directory is not None:
+            return directory.never_let_in(gid, pid)
+        entry = self.entries.get(gid)  # that it was to be placed was perhaps told to one that died
+        placed = entry is None or self.page(entry.protocol).together is not None
+        return placed and (gid, pid) not in self.wanted
 
     def know_groups(self, views: Iterable[NextGroupView]) -> None:
         """After a flush: the first node knows all groups."""
@@ -207,19 +186,12 @@ class PlacedStack(Stack, Cluster):
                 self._tell((to,), order)
 
     def command(self, command: Command) -> None:
-        if isinstance(command, Ask) and command.part == "member":
-            self._note_wanted(command.group.gid)  # first: it may be in before the end of the step
         if isinstance(command, Migrate):
             self._pass_on(MigrateWish(command.gid, command.to))
         elif isinstance(command, Drain):
             self._pass_on(DrainWish(command.pid))
         else:
             super().command(command)
-
-    def _note_wanted(self, gid: GroupId) -> None:
-        service = self.protocols.get(gid)
-        if isinstance(service, SequencingService):
-            service.wanted.add(gid)
 
     def _pass_on(self, wish: MigrateWish | DrainWish) -> None:
         if self.coordinates:
@@ -358,8 +330,7 @@ class PlacedStack(Stack, Cluster):
         heirloom = self.inheriting.get(word.gid)
         if heirloom is None or heirloom[0] != q:
             return
-        service = self.protocols.get(word.gid)
-        part = service.parts.get(word.gid) if isinstance(service, SequencingService) else None
+        part = self._part(word.gid)
         here = {} if part is None else part.left
         if any(entry.holder == self.me and entry.N not in here for entry in word.entries):
             raise PeerError("it says that a body is here which is not")
@@ -389,8 +360,7 @@ class PlacedStack(Stack, Cluster):
 
     def _inherited(self, q: ProcessId, word: Inherited) -> None:
         for gid, move in zip(word.gids, word.moves, strict=True):
-            service = self.protocols.get(gid)
-            part = service.parts.get(gid) if isinstance(service, SequencingService) else None
+            part = self._part(gid)
             if part is not None and part.handed_over(move):  # late word of another one is void
                 part.tell_moved(gid, sole=gid in word.sole)
         directory = self._directory_of(word.gids[0]) if word.gids else None
@@ -444,13 +414,7 @@ class PlacedStack(Stack, Cluster):
         if others and self.hosted():
             self._pass_on(DrainWish(self.me))
             return False
-        return not (others and any(self._hands_over(gid) for gid in self.protocols))
-
-    def _hands_over(self, gid: GroupId) -> bool:
-        """Is its book on the way from here to another, or are bodies here that another needs?"""
-        protocol = self.protocols[gid]
-        part = protocol.parts.get(gid) if isinstance(protocol, SequencingService) else None
-        return part is not None and (part.legacy is not None or part.keeps_for_others(gid))
+        return not (others and any(p.keeps_for_others(gid) for gid, p in self.protocols.items()))
 
     def _on_depart(self, q: ProcessId, depart: Depart) -> None:
         """One that numbers, or is about to, is drained first. It will say good-bye again."""

@@ -136,9 +136,11 @@ class Stack(Gated):
         protocol = self.protocols.pop(g, None)
         if protocol is None:
             return
+        void = protocol.left_in.pop(g, (0, 0))  # also before a stay that never began
         if g in protocol.views:
-            self.left_in[g] = max(self.left_in.get(g, (0, 0)), protocol.stay_ended(g))
-        protocol.left_in.pop(g, None)
+            void = max(void, protocol.stay_ended(g))
+        if void > (0, 0):
+            self.left_in[g] = max(self.left_in.get(g, (0, 0)), void)
         self.straight.pop(g, None)
         membership = self.memberships.pop(g, None)
         self.linked.discard(g)
@@ -191,11 +193,15 @@ class Stack(Gated):
                 protocol.receive(event)
             else:
                 self._receive(event)
+        self._conclude(out)
+        return out
+
+    def _conclude(self, out: Output) -> None:
+        """All events of a step were taken."""
         if self.gates:
             self.pass_gates(out)
         if self.has_links:
             self._put_on_links(out)
-        return out
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Cut):

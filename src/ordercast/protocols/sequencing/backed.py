@@ -42,9 +42,8 @@ class BackedPart(LeftBehindPart):
 
     def back_up(self, g: GroupId, source: ProcessId) -> bool:
         """The book of this one is here. Must it keep copies?"""
-        service, delivered = self.service, self._delivered_here(g)
-        watched = service.causal and self.options.resilience != 0 and g not in service.durability
-        if not (watched and self.exposed(g, delivered)):
+        delivered = self._delivered_here(g)
+        if not (self.is_watched(g) and self.exposed(g, delivered)):
             return False
         self.backed = (source, delivered)
         self.ask_held(g, delivered)
@@ -54,7 +53,7 @@ class BackedPart(LeftBehindPart):
         """Also by one that has left since."""
         era, ended = self.left_in.get(g, (0, 0))
         left = ended if era == self.latest_view(g).era else 0
-        return max(left, self.R if self.delivers else 0)
+        return max(left, self.undismissed, self.R if self.delivers else 0)
 
     def held_further(self, g: GroupId) -> None:
         super().held_further(g)
@@ -100,8 +99,8 @@ class BackedPart(LeftBehindPart):
         return self.legacy is not None and self.copied_at == move
 
     def keeps_for_others(self, g: GroupId) -> bool:
-        """Is anything here that another may need?"""
-        return bool(self.left or self.copies)
+        """Is anything here that another may need? Also while the book is on its way."""
+        return self.legacy is not None or bool(self.left or self.copies or self.undismissed)
 
     # -- the end of an era ------------------------------------------------------------------------
 

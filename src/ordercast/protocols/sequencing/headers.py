@@ -107,6 +107,13 @@ class Safe(msgspec.Struct, frozen=True, array_like=True):
     move: int  # hand-overs of this era so far; it is not about copies that are kept from later on
 
 
+class Dismissed(msgspec.Struct, frozen=True, array_like=True):
+    """From the sequencer to one that has left with number N: its word is here, and another has what
+    it had, or nobody needs that any more."""
+
+    N: int
+
+
 class Release(msgspec.Struct, frozen=True, array_like=True):
     """HISTORY-RELEASE, from the sequencer to one that numbered before: the bodies that stayed with
     you are not needed any more."""

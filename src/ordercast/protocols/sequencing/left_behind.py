@@ -6,7 +6,8 @@ miss one.
     HAND OVER at the sequencer      numbers, origins and contexts to the next one;  keep the bodies
     FETCH from p, of such numbers   FETCH-FOR(p) to who has the bodies;  FORMER to p
     FETCH-FOR(p)                    ACCEPT with the body, to p itself
-    those numbers are stable        RELEASE to who has the bodies: it forgets them
+    those numbers are stable        RELEASE to who has the bodies: it forgets them; or when the
+                                    sequencer has got them itself, and another member, too
 
 Who has a body is named with the number, however often the group moves on, so that nothing is
 forwarded twice. A sequencer that is a member itself and lacks one asks for it like any other.
@@ -32,14 +33,14 @@ from ordercast.core.waiting import Awaited
 from ordercast.machinery.numbering import Numbered
 from ordercast.machinery.sequencer_headers import Fetch
 from ordercast.machinery.transfer import AnyEntry, BookEntry, LeftEntry
+from ordercast.protocols.sequencing.departing import DepartingPart
 from ordercast.protocols.sequencing.headers import FetchFor, Former, Release
-from ordercast.protocols.sequencing.sequencer import SequencerPart
 
 if TYPE_CHECKING:
     from ordercast.protocols.sequencing.service import SequencingService
 
 
-class LeftBehindPart(SequencerPart):
+class LeftBehindPart(DepartingPart):
     """One group: what is done about bodies that do not travel."""
 
     def __init__(self, me: ProcessId, options: Options, service: SequencingService) -> None:
@@ -87,13 +88,18 @@ class LeftBehindPart(SequencerPart):
             self.learn(g, self.book.N, self.book.stable)
 
     def _settle_bodies(self, g: GroupId) -> None:
-        """Numbers whose bodies are here by now, or that are stable. Who has none of the others is
-        told so."""
+        """Numbers whose bodies are here by now and with others, or that are stable. Who has none of
+        the others is told so."""
         book = self.book
         assert book is not None
         holders = set(self.elsewhere.values())
         here = {**self.left, **self.kept, **self.arrived}
-        for N in [N for N in self.elsewhere if book.stable >= N or N in here]:
+        # What this process alone has got since may have been spoken of: two must keep it.
+        watched = self.is_watched(g) and self._somebody_else()
+        safe = self.held_up_to if watched else book.N
+        for N, p in tuple(self.elsewhere.items()):
+            if book.stable < N and (N not in here or (p != self.me and safe < N)):
+                continue
             del self.elsewhere[N]
             if book.stable < N:
                 book.history[N] = here[N]
@@ -117,7 +123,7 @@ class LeftBehindPart(SequencerPart):
         last = min(fetch.last, fetch.first + self.options.fetch_batch - 1)
         asked: dict[ProcessId, list[int]] = {}
         for N, holder in self.elsewhere.items():
-            if fetch.first <= N <= last:
+            if fetch.first <= N <= last and not (p == self.me and N in self.arrived):
                 asked.setdefault(holder, []).append(N)
         for holder, numbers in asked.items():
             self.send(holder, g, FetchFor(p, numbers[0], numbers[-1]))
@@ -136,7 +142,14 @@ class LeftBehindPart(SequencerPart):
     def _prune(self, g: GroupId) -> None:
         super()._prune(g)
         assert self.book is not None
-        if self.elsewhere and next(iter(self.elsewhere)) <= self.book.stable:
+        if self.elsewhere and (
+            next(iter(self.elsewhere)) <= self.book.stable or not self._somebody_else()
+        ):
+            self._settle_bodies(g)
+
+    def held_further(self, g: GroupId) -> None:
+        super().held_further(g)
+        if self.elsewhere:
             self._settle_bodies(g)
 
     def known_held(self) -> int:

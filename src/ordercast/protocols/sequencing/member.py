@@ -32,6 +32,7 @@ from ordercast.protocols.sequencing.headers import (
     AcceptedIn,
     AcceptIn,
     AskHeld,
+    Dismissed,
     DoMulticast,
     DoNumber,
     Former,
@@ -48,8 +49,11 @@ if TYPE_CHECKING:
 NOT_ASKED: tuple[Context, Ids] = ((), ())
 
 FROM_THE_SEQUENCER = frozenset(
-    (AcceptIn, AcceptedIn, NumberIn, ViewEntry, Status, AskHeld, Moved, Forwarded, Former)
-)
+    (
+        AcceptIn, AcceptedIn, NumberIn, ViewEntry, Status, AskHeld, Moved, Forwarded, Former,
+        Dismissed,
+    )
+)  # fmt: skip
 
 
 class MemberPart(BodiesApart):
@@ -312,9 +316,13 @@ class MemberPart(BodiesApart):
             self.successor = moved.to
         self._follow(g, moved.to)
         self._take_unnamed()
-        if self.delivers or self.requests:
+        if self.owes_a_word():
             self.acknowledge(g)
         self.service.moved(g)
+
+    def owes_a_word(self) -> bool:
+        """Does the sequencer want to know how far this process has come?"""
+        return self.delivers or bool(self.requests)
 
     def _follow(self, g: GroupId, leader: ProcessId) -> None:
         self.former.add(self.leader)

@@ -31,6 +31,8 @@ Departures from the source
       what came since when all have what was before.                      (test_sequencing_D8_...)
   D9  A former sequencer keeps copies of what its successor alone has delivered, until another
       member has it.                                                      (test_sequencing_D9_...)
+  D10 LEAVE-GROUP is answered: who left keeps what it had until the sequencer has its last word, and
+      another member has all of it. It asks to be in again only then.     (test_sequencing_D10_...)
 """
 
 from __future__ import annotations

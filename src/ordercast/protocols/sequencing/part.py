@@ -5,7 +5,8 @@
     it says so                    the former sequencer tells all who send or deliver: MOVED
 
 What travels is in `machinery.transfer`; what may stay, in `protocols.sequencing.left_behind`; of
-what copies are kept for a while, in `protocols.sequencing.backed`.
+what copies are kept for a while, in `protocols.sequencing.backed`; who leaves, in
+`protocols.sequencing.departing`.
 """
 
 from __future__ import annotations
@@ -62,17 +63,18 @@ class GroupPart(BackedPart):
             tuple(sorted({*self.former, self.me})),
             len(book.history),
             counts(book.began),
+            self.all_departing(),
         )
         entries = self.travelling(g)
         waiting = list(self._waiting_requests(book))
         # Who left may not have delivered its last view: it must know whom to ask.
-        to_tell = (*view.senders, *book.leaving, *self.guests.untold)
+        to_tell = (*view.senders, *book.leaving, *self.guests.untold, *self.departing)
         self.word_of_move = Moved(to, self.move + 1), tuple(dict.fromkeys(to_tell))
         self.legacy = self.keep_bodies(book.history)
         self.book, self.successor = None, to
         self.service.members_changed()
         self.guests = GuestBook((), {})
-        self.deferred, self.asked, self.apart = {}, {}, set()
+        self.deferred, self.asked, self.apart, self.departing = {}, {}, set(), {}
         for p, request, m in waiting:
             self.on_DO_MULTICAST(p, g, request, m)
         return state, entries
@@ -148,8 +150,9 @@ class GroupPart(BackedPart):
         self.behind = dict(state.behind)
         self.entered = dict(state.last)
         self.changes, self.gone, self.move = state.changes, dict(state.gone), state.move
-        self.held_up_to, self.holding = 0, {p: R for p, R in state.acks if p != self.me}
-        self.held_up_to, self.asked_held = self._now_held(), 0
+        self.departing = {p: R for p, R in state.departing if p != self.me}
+        self.came_in.update(state.began)
+        self.count_holders_anew()
         latest = View(
             g, state.view, state.members, self.me, state.era, max(1, state.N), guests=state.guests
         )
@@ -171,7 +174,8 @@ class GroupPart(BackedPart):
     def expected(self) -> set[ProcessId]:
         """Whoever the book waits for."""
         assert self.book is not None and self.latest is not None
-        return {*self.book.acks.marks, *self.latest.senders, *self.guests.untold}
+        told = (*self.guests.untold, *self.departing)
+        return {*self.book.acks.marks, *self.latest.senders, *told}
 
     def begin_to_number(self, g: GroupId) -> None:
         """What came before the book."""
@@ -179,6 +183,7 @@ class GroupPart(BackedPart):
         unready, self.unready = self.unready, []
         for p, request, m in unready:
             self.ask(g, p, request, m)
+        self.dismiss_departing(g)
         self.service.moved(g)
 
     def _catch_up(self, g: GroupId, joining: Mapping[ProcessId, int], latest: View) -> None:
@@ -187,6 +192,8 @@ class GroupPart(BackedPart):
         assert self.book is not None
         view = self.views.get(g)
         entry = next(iter(self.guests.untold.pop(self.me, ())[-1:]), None)
+        if entry is not None and self.me not in entry.guests:
+            self.service.wanted.pop(g, None)  # it came and went, and had not heard of either
         if self.me in joining:
             entry = self.book.history[joining[self.me]].view
         if entry is not None and self.taken < entry.N:

@@ -62,15 +62,16 @@ class SenderToGroups(OrderingProtocol):
         """May the first leave? Then it has left."""
         g, n = self.unsent[0]
         part = self.parts[g]
-        if n in part.requests:  # else the group was left
-            if self._must_hold(g):
-                return False
-            part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
+        if n not in part.requests:  # the group was left
+            self.unsent.popleft()
+            return True
+        if self._must_hold(g):
+            return False
+        part.stamps[n] = self._stamp(g, part) if self.causal else ((), ())
         self.unsent.popleft()
         part.released = n
-        if n in part.requests:
-            part.request(g, n, part.requests[n])
-            part.start_timer(g, "retry", self.options.retry_ms)
+        part.request(g, n, part.requests[n])
+        part.start_timer(g, "retry", self.options.retry_ms)
         return True
 
     def _must_hold(self, g: GroupId) -> bool:
@@ -97,15 +98,19 @@ class SenderToGroups(OrderingProtocol):
         ]
 
     def exposed_before(self, g: GroupId) -> list[GroupId]:
-        """Numbered here, seen here, and nobody else may have it: a frame to g must not tell."""
+        """Numbered here, seen here, and nobody else may have it: a frame to g must not tell. Or
+        said there as a guest that has left since, and does not know who has it."""
         if not self.causal or self.options.resilience == 0:
             return []
-        return [
-            h
-            for h, N in self.seen.items()
-            if h != g and h in self.parts and h not in self.durability
-            if self.parts[h].exposed(h, N) or self.parts[h].is_new_here()
-        ]
+        others = [h for h in self.seen if h != g and h in self.parts]
+        return [h for h in others if self._is_exposed(h, self.parts[h])]
+
+    def _is_exposed(self, h: GroupId, part: GroupPart) -> bool:
+        if part.undismissed:
+            return True
+        if h in self.durability:
+            return False
+        return part.exposed(h, self.seen[h]) or part.is_new_here()
 
     def _spoke_in(self, g: GroupId) -> list[GroupId]:
         return [h for h, other in self.parts.items() if h != g and other.released]

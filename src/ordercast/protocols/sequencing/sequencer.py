@@ -212,18 +212,28 @@ class SequencerPart(MemberPart):
 
     def _now_held(self) -> int:
         """Each number up to this one is held by another member, or no other must deliver it: those
-        that came in later have none of those before, whatever they say that they have."""
+        that came in later have none of those before, whatever they say that they have; and who
+        leaves takes along what it has."""
         assert self.book is not None
-        began, marks, held = self.book.began, self.book.acks.marks, self.held_up_to
+        began, marks = self.book.began, self.book.acks.marks
+        held = max(self.held_up_to, self.book.stable)
         if began:
             others = (began.get(p, 0) for p in marks if p != self.me)
             held = max(held, min(others, default=0))
         for p in sorted(self.holding, key=lambda p: began.get(p, 0)):
-            if p not in marks:
+            if p not in marks or p in self.book.leaving:
                 del self.holding[p]
             elif began.get(p, 0) <= held:
                 held = max(held, self.holding.pop(p))
         return held
+
+    def count_holders_anew(self) -> None:
+        """From what all have acknowledged: this process has the book since now, or a member goes,
+        and what only that one had is with nobody any more."""
+        assert self.book is not None
+        marks = self.book.acks.marks
+        self.held_up_to, self.holding = 0, {p: R for p, R in marks.items() if p != self.me}
+        self.held_up_to, self.asked_held = self._now_held(), 0
 
     def _prune(self, g: GroupId) -> None:
         super()._prune(g)
@@ -245,6 +255,12 @@ class SequencerPart(MemberPart):
             return self.legacy is not None and self.held_up_to < N
         return self.held_up_to < N and self._somebody_else()
 
+    def is_watched(self, g: GroupId) -> bool:
+        """May members speak in other groups of what only they and the sequencer have? Where the
+        order is causal, and no gate sees to it that several have a message."""
+        service = self.service
+        return service.causal and self.options.resilience != 0 and g not in service.durability
+
     def ask_held(self, g: GroupId, N: int) -> None:
         """Somebody else must have what is seen here, before this process speaks of it."""
         if self.book is not None and self.asked_held < N:
@@ -254,7 +270,8 @@ class SequencerPart(MemberPart):
     def _ask_held(self, g: GroupId) -> None:
         assert self.book is not None
         began = self.book.began
-        others = [p for p in self.book.acks.marks if p != self.me]
+        gone = (self.me, *self.book.leaving)
+        others = [p for p in self.book.acks.marks if p not in gone]
         if others:
             oldest = min(others, key=lambda p: began.get(p, 0))
             self.send(oldest, g, AskHeld(self.asked_held))
@@ -276,6 +293,11 @@ class SequencerPart(MemberPart):
         assert self.book is not None
         if change.joined or change.guests or change.left:  # ordered; the dead are seen here
             self.changes += 1
+        if change.left:
+            asked_held = self.asked_held
+            self.count_holders_anew()
+            if asked_held and self.exposed(g, asked_held):
+                self.ask_held(g, asked_held)
         for p in change.dead:
             self._forget_requests(p)
         if number < self.book.N and set(before.members) - set(self.latest_view(g).members):
@@ -313,7 +335,9 @@ class SequencerPart(MemberPart):
             self.service.progressed(g)  # what lies before it need not be waited for any more
         if never_in and self.me not in entry.members:
             self.taken = entry.N
+            self.service.wanted.pop(g, None)
             self.acknowledge(g)
+            self.service.progressed(g)
 
     def _last_numbered(self, book: Numbering) -> dict[ProcessId, int]:
         """Frames that wait for others go along as requests."""

@@ -18,7 +18,7 @@ from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFr
 from ordercast.machinery.numbering import Context, Numbered
 from ordercast.machinery.transfer import AnyEntry, BookState
 from ordercast.protocols.sequencing.explained import kept_by_sender
-from ordercast.protocols.sequencing.headers import Forwarded, Ids, Moved, Release, Safe
+from ordercast.protocols.sequencing.headers import Dismissed, Forwarded, Ids, Moved, Release, Safe
 from ordercast.protocols.sequencing.part import GroupPart
 from ordercast.protocols.sequencing.sending import SenderToGroups
 from ordercast.protocols.sequencing.sequencer import SequencerPart
@@ -41,7 +41,7 @@ class SequencingService(SenderToGroups):
 
     handlers: ClassVar[dict[type, Callable[..., None]]] = dict(GroupPart.handlers)
     exact: ClassVar[bool]  # contexts name the last numbers of groups that share a member
-    linked_headers = (Forwarded, Moved, Release, Safe)
+    linked_headers = (Forwarded, Moved, Release, Safe, Dismissed)
     header_version = 6
     kind: ClassVar[type[GroupPart]] = GroupPart  # the tests put faulty ones here
 
@@ -56,7 +56,7 @@ class SequencingService(SenderToGroups):
         self.reach_of: dict[GroupId, int] = {}  # at a cut: no higher number will come
         self.just_numbered: dict[ProcessId, None] = {}  # who had frames numbered, not looked at yet
         self.numbering = False  # inside `has_numbered`
-        self.wanted: set[GroupId] = set()  # groups this process numbered, and wants to be in
+        self.wanted: dict[GroupId, bool] = {}  # groups this process asks to be in; as a member?
         self.meets: dict[GroupId, tuple[GroupId, ...]] | None = None  # as a sequencer; None: anew
 
     # -- the parts --------------------------------------------------------------------------------
@@ -102,9 +102,10 @@ class SequencingService(SenderToGroups):
         self.others[view.group] = tuple(p for p in view.members if p != self.me)
         if member:
             self.member_of.add(view.group)
-            self.wanted.discard(view.group)
         else:
             self.member_of.discard(view.group)
+        if member or (self.me in view.guests and not self.wanted.get(view.group)):
+            self.wanted.pop(view.group, None)
         self.members_changed()
         if view.group in self.blocked:  # a joiner begins in the middle, a leaver ends there
             self.progressed(view.group)
@@ -129,7 +130,7 @@ class SequencingService(SenderToGroups):
         for table in (self.parts, self.views, self.others, self.holders):
             table.pop(g, None)
         self.member_of.discard(g)
-        self.wanted.discard(g)
+        self.wanted.pop(g, None)
         self.unsent = deque(item for item in self.unsent if item[0] != g)
         self.sent = {item: None for item in self.sent if item[0] != g}
         self.members_changed()
@@ -174,7 +175,7 @@ class SequencingService(SenderToGroups):
         return h in self.member_of if self.settling else part.delivers
 
     def _is_joining(self, h: GroupId) -> bool:
-        wanted = h in self.wanted or (h in self.left_in and h not in self.views)
+        wanted = self.wanted.get(h, False) or (h in self.left_in and h not in self.views)
         return wanted and not self.settling
 
     def awaited(self, g: GroupId, context: Context) -> Iterator[Awaited]:
