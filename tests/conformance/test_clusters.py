@@ -64,6 +64,7 @@ FOUND_WHILE_GROUPS_MOVE = [
     ("sequencing_causal", 4519),  # the next sequencer alone had delivered what it spoke of before
     ("sequencing_global", 4576),  # late word lets a node into a group that ended with the last view
     ("sequencing_causal", 4776),  # who left waits for the word of one that has left, too
+    ("sequencing", 739),  # one that is let in while its wish waits for the end of a hand-over
     ("sequencing", 7900),  # a word that is asked for once in a while comes after a long silence
     ("sequencing_global", 747),  # it wanted to be in, and changed its mind before it was
 ]

@@ -84,16 +84,17 @@ class StayingStack(Stack, Cluster):
             if gid in self.delayed:
                 self.delayed.discard(gid)
                 self.open_group(wish.group)
-            # First: it may be in before the end of the step.
-            self._note_wanted(gid, member=wish.part == "member")
+            if not self.is_in(wish):  # first: it may be in before the end of the step
+                self._note_wanted(gid, member=wish.part == "member")
         super()._press(wish)
 
     def _conclude(self, out: Output) -> None:
         for gid in tuple(self.delayed):
-            if gid not in self.wants:
+            want = self.wants.get(gid)
+            if want is None or (gid not in self.unwants and self.is_in(want)):
                 self.delayed.discard(gid)
             elif not self.stay_lasts(gid):
-                self._press(self.wants[gid])
+                self._press(want)
         super()._conclude(out)
 
     def _note_wanted(self, gid: GroupId, *, member: bool) -> None:
