@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 Node = TypeVar("Node")
@@ -22,13 +23,30 @@ def reachable(start: Node, next_of: Mapping[Node, Set[Node]]) -> set[Node]:
 
 def transitive_closure(next_of: Mapping[Node, Set[Node]]) -> dict[Node, set[Node]]:
     """node -> everything reachable from it."""
-    return {node: reachable(node, next_of) for node in next_of}
+    last_first = _last_first(next_of)
+    if last_first is None:
+        return {node: reachable(node, next_of) for node in next_of}
+    closure: dict[Node, set[Node]] = {}
+    for node in last_first:  # all that comes after it is known
+        after = next_of.get(node, frozenset())
+        closure[node] = set(after).union(*(closure[there] for there in after))
+    return {node: closure[node] for node in next_of}
 
 
 def shortest_cycle(next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:
     """A shortest path from some node back to itself, that node named once; None if acyclic."""
+    if _last_first(next_of) is not None:
+        return None
     cycles = [path for start in next_of if (path := _path_back(start, next_of)) is not None]
     return min(cycles, key=lambda path: (len(path), str(path))) if cycles else None
+
+
+def _last_first(next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:
+    """The nodes, each after all that a path leads to from it; None if there is a cycle."""
+    try:
+        return list(TopologicalSorter(next_of).static_order())
+    except CycleError:
+        return None
 
 
 def _path_back(start: Node, next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:

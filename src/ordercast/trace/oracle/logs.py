@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ordercast.trace.oracle.graphs import transitive_closure
 from ordercast.trace.schema import Event
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class Place(NamedTuple):
@@ -22,6 +25,7 @@ class Run:
 
     def __init__(self, events: Sequence[Event], *, quiescent: bool = False) -> None:
         self.quiescent = quiescent  # pretend that every cut log has `end`
+        self.known: dict[Any, Any] = {}  # see `looked_up_once`
         self.kinds = {event.kind for event in events}
         self.declared: dict[str, set[str]] = {}  # group -> union of its declarations
         for event in events:
@@ -98,8 +102,16 @@ class Run:
     def event(self, place: Place) -> Event:
         return self.logs[place.process][place.position]
 
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """group(m) of every message that was sent or delivered."""
+        return {message: self._group_of(message) for message in {*self.sends, *self.delivered}}
+
     def group_of(self, message: str) -> str:
-        """group(m): the group of its send; without one, the lowest of its first deliveries'."""
+        return self.groups[message]
+
+    def _group_of(self, message: str) -> str:
+        """The group of its send; without one, the lowest of its first deliveries'."""
         if message in self.sends:
             return self.event(self.sends[message]).group or ""
         return min(
@@ -131,3 +143,19 @@ class Run:
                 if message in first:
                     next_places[self.sends[message]].add(Place(process, first[message]))
         return next_places
+
+
+def looked_up_once(
+    find: Callable[Concatenate[Run, P], Result],
+) -> Callable[Concatenate[Run, P], Result]:
+    """A fact about a run that is asked for again and again. Nothing in a run ever changes."""
+
+    @wraps(find)
+    def look_up(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        key = (find, args, *sorted(kwargs.items()))
+        if key not in run.known:
+            run.known[key] = find(run, *args, **kwargs)
+        known: Result = run.known[key]
+        return known
+
+    return look_up

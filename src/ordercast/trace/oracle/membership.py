@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ordercast.trace.oracle.logs import Place, Run
+from ordercast.trace.oracle.logs import Place, Run, looked_up_once
 from ordercast.trace.schema import Event
 
 FROM_THE_START = -1  # an interval that no event of the log opens
@@ -20,6 +20,7 @@ class Interval(NamedTuple):
         return self.start < position and (self.stop is None or position < self.stop)
 
 
+@looked_up_once
 def intervals(run: Run, p: str, g: str) -> list[Interval]:
     """Membership of p in g: by p's own views, else its joins and leaves, else as declared.
 
@@ -89,6 +90,7 @@ def open_interval(run: Run, p: str, g: str) -> Interval | None:
 # Views.
 
 
+@looked_up_once
 def view_rows(run: Run, p: str, g: str) -> list[tuple[int, Event]]:
     """The `view` rows of g in L_p, with their positions."""
     return [(at, e) for at, e in enumerate(run.logs[p]) if e.kind == "view" and e.group == g]
@@ -109,6 +111,7 @@ def current_view(run: Run, p: str, g: str, position: int) -> Event | None:
     return current
 
 
+@looked_up_once
 def recorded_views(run: Run, g: str) -> dict[int, list[tuple[str, ...]]]:
     """Every view of g in the run, with each list recorded for it."""
     lists: dict[int, list[tuple[str, ...]]] = {}
@@ -127,6 +130,7 @@ def sending_view(run: Run, m: str) -> int | None:
     return view_id(view) if view is not None and sender in (view.members or ()) else None
 
 
+@looked_up_once
 def view_of_message(run: Run, m: str) -> int | None:
     """V(m): the sender's view at the send if the sender is in it.
 
