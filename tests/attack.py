@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+import pytest
+
 from machines import Bench, Packet
 from ordercast.core.events import Multicast
 from ordercast.core.ids import GroupId, ProcessId
@@ -48,8 +51,12 @@ class Attack(Bench):
             Scene(protocol, nodes, groups, (), daemons=daemons, options=options)
         )
         super().__init__(dict(self.stacks))
-        for p in self.stacks:
+        for p, stack in self.stacks.items():
             self.timers[p][CLUSTER_GROUP, "tick"] = ClusterOptions().heartbeat_ms
+            for g in groups:
+                view = stack.view(g)
+                if view is not None and p in view.members:
+                    self._record_delivery(p, view)
 
     def part(self, p: ProcessId) -> GroupPart:
         service = self.stacks[p].protocols[H]
@@ -104,7 +111,7 @@ class Attack(Bench):
         stack = self.stacks[p]
         view = stack.view(H)
         outside = view is not None and p not in view.senders and stack.is_out(H)
-        if not outside or stack.leads(H) or H in stack.wants:
+        if not outside or stack.leads(H) or stack.keeps_open(H) or H in stack.wants:
             return False
         stack.close(H)
         for key in [key for key in self.timers[p] if key[0] == H]:
@@ -135,3 +142,10 @@ def spoken_of() -> Attack:
     b.say_to(2, H, "M", to_2)
     b.say_to(3, G, "X", to_2)
     return b
+
+
+def with_resilience(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """Of the groups that are made from now on."""
+    entry_of = scene.entry_of
+    with_k = lambda g, protocol: msgspec.structs.replace(entry_of(g, protocol), durability=k)  # noqa: E731
+    monkeypatch.setattr(scene, "entry_of", with_k)

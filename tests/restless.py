@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from msgspec.structs import replace
+
 from attack import MORE_NODES, Attack, G, H
 from machines import Packet
 from ordercast.core.events import Multicast
@@ -17,6 +19,8 @@ from ordercast.core.protocol import Options
 from ordercast.membership.cluster_headers import CLUSTER_GROUP, Heartbeat, Part
 from ordercast.membership.standing import Broken, Migrate, Quit
 from ordercast.protocols.sequencing.service import SequencingService
+from ordercast.trace.oracle import judge
+from ordercast.trace.schema import Event as Row
 from placings.scene import Group
 
 STEPS = 220
@@ -42,6 +46,8 @@ class Restless:
         daemons = (4, 5, 6, 7) if rng.random() < 0.7 else ()
         self.bench = Attack(groups, daemons, MORE_NODES, protocol=protocol, options=options)
         self.linked = protocol.linked_headers
+        declared = set(protocol.declaration.promises) - {"validity", "total.gapless"}
+        self.promises = (*sorted(declared), "wellformed", "views")
         self.dead: ProcessId | None = None
         self.said = 0
 
@@ -148,7 +154,7 @@ class Restless:
         for p in self.living:
             found += self._unfulfilled(p)
             found += self._stuck(p)
-        found += self._unordered()
+        found += self._broken()
         return found
 
     def _unfulfilled(self, p: ProcessId) -> Iterator[str]:
@@ -174,14 +180,23 @@ class Restless:
         if book.stable < book.N or book.joining or book.leaving or part.departing:
             yield f"{p} waits for others"
 
-    def _unordered(self) -> Iterator[str]:
-        across = self.bench.entry.order != "hybrid"
-        for g in ("",) if across else (f"{H}:", f"{G}:"):
-            texts = {p: [t for t in self.bench.texts(p) if t.startswith(g)] for p in self.living}
-            for p, mine in texts.items():
-                if len({*mine}) < len(mine):
-                    yield f"{p} has something twice"
-                for q, theirs in texts.items():
-                    both = {*mine}.intersection(theirs)
-                    if [t for t in mine if t in both] != [t for t in theirs if t in both]:
-                        yield f"{p} and {q} differ in their order"
+    def _broken(self) -> Iterator[str]:
+        """Promises of the protocol. What nobody delivered had no number when its sender quit, or
+        died."""
+        rows = self.bench.trace()
+        delivered = {row.message for row in rows if row.kind == "deliver"}
+        rows = [row for row in rows if row.kind != "send" or row.message in delivered]
+        verdicts = judge(_counted(rows), quiescent=True, only=self.promises)
+        for name, judgement in verdicts.items():
+            if judgement.verdict == "violated":
+                yield f"{name}: {judgement.violations[0].sentence}"
+
+
+def _counted(rows: list[Row]) -> list[Row]:
+    """Each log without gaps in its count."""
+    counts: dict[str | None, int] = {}
+    counted = []
+    for row in rows:
+        counts[row.process] = counts.get(row.process, 0) + 1
+        counted.append(replace(row, index=counts[row.process]))
+    return counted

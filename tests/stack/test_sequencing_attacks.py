@@ -3,10 +3,9 @@ lost with a crash, and who waits for ever."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from attack import Attack, G, H, is_book, plain, spoken_of, to_2
+from attack import Attack, G, H, is_book, plain, spoken_of, to_2, with_resilience
 from ordercast.core.protocol import Options
 from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequencer_headers import Delivered
@@ -14,17 +13,8 @@ from ordercast.membership.placing_headers import Inherited
 from ordercast.membership.standing import Broken, GoAway
 from ordercast.protocols.sequencing.headers import AskHeld
 from ordercast.protocols.sequencing.orders import SequencingHybrid
-from placings import scene
 from placings.scene import Group
 from sequencers import S, Served, T
-
-
-def with_resilience(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
-    """Of the groups that are made from now on."""
-    entry_of = scene.entry_of
-    with_k = lambda g, protocol: msgspec.structs.replace(entry_of(g, protocol), durability=k)  # noqa: E731
-    monkeypatch.setattr(scene, "entry_of", with_k)
-
 
 # -- no gap in a causal order ---------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attack import MORE_NODES, Attack, G, H, is_book, plain, spoken_of, to_2
+from attack import MORE_NODES, Attack, G, H, is_book, plain, spoken_of, to_2, with_resilience
 from machines import Packet
 from ordercast.core.events import Multicast
 from ordercast.core.protocol import Options
@@ -243,6 +243,16 @@ def test_all_get_what_they_wish_for(
     protocol: type[SequencingService], options: Options, crash: bool
 ) -> None:
     for seed in SEEDS:
-        run = Restless(seed, protocol, options, crash=crash)
-        run.run()
-        assert run.complaints() == [], f"seed {seed}"
+        check(Restless(seed, protocol, options, crash=crash), seed)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_also_with_a_resilience(monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
+    with_resilience(monkeypatch, 1)
+    for seed in SEEDS:
+        check(Restless(seed, SequencingHybrid, Options(), crash=crash), seed)
+
+
+def check(run: Restless, seed: int) -> None:
+    run.run()
+    assert run.complaints() == [], f"seed {seed}"
