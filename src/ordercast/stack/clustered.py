@@ -247,7 +247,11 @@ class ClusteredStack(PlacedStack):
 
     def awaited_groups(self) -> tuple[GroupId, ...]:
         views = {g: self.view(g) for g in self.protocols}
-        return tuple(g for g, view in views.items() if view is None or self.me not in view.senders)
+        return tuple(
+            g
+            for g, view in views.items()
+            if view is None or (self.me not in view.senders and self._part(g) is not None)
+        )
 
     def _left_with_frames(self, g: GroupId) -> bool:
         """Where a group is left by a view among its numbers: does this node keep any of it?"""
