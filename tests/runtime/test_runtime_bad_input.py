@@ -169,6 +169,24 @@ async def test_a_group_that_was_left_is_closed(ordercast_cluster) -> None:
         assert await bodies(cluster.nodes[1], 2) == [b"last words", b"alone"]
 
 
+async def test_a_group_that_was_left_is_forgotten_when_others_have_what_was_there(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="hybrid") as cluster:
+        stacks = [node._presence.engine.stack for node in cluster.nodes]
+        (gid,) = stacks[0].entries
+        group, stack = next(
+            (group, stack)
+            for group, stack in zip(cluster.groups, stacks, strict=True)
+            if not stack.leads(gid)
+        )
+        await group.multicast(b"1")
+        await group.leave()
+        async with asyncio.timeout(10):
+            while gid in stack.protocols:
+                await asyncio.sleep(0.01)
+
+
 async def test_a_group_that_was_left_can_be_joined_again(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         first, other = cluster.groups

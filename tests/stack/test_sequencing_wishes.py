@@ -67,14 +67,15 @@ def test_who_has_closed_the_group_comes_in_again() -> None:
     assert b.texts(3) == ["a"]
 
 
-def test_who_is_dismissed_and_wants_to_be_in_does_not_close() -> None:
+def test_who_asks_before_it_is_dismissed_comes_in_afterwards() -> None:
     b = spoken_of()
     late = b.leave(3, to_2)
     b.join(3, to_2)
+    assert b.stacks[3].delayed == {H}
     b.flight += late
     b.carry()
-    assert not b.close_if_left(3)
     b.wait()
+    assert not b.stacks[3].delayed
     b.say_to(2, H, "a")
     assert b.texts(3)[-1] == "a"
 
