@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
+from ordercast.core.changing import End, Ending, FramesEnd, Held, NextEra
 from ordercast.core.declaration import Declaration
 from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import (
@@ -57,6 +58,7 @@ class Options(msgspec.Struct, frozen=True):
     gap_ms: int = 200  # a number that is missing here is asked for after this
     fetch_batch: int = 256  # numbers asked for in one FETCH
     resend_window: int = 32  # missing numbers that are asked for at a time, one by one
+    lossy: bool = True  # the network may lose packets: what has no answer is sent again
     driver_consumes: bool = False  # credit follows `Consumed` events, not deliveries
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
@@ -104,6 +106,7 @@ class OrderingProtocol(PlainState, ABC):
     handlers: ClassVar[dict[type, Callable[..., None]]]
     linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
     together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
+    copies_frames: ClassVar[bool] = False  # a frame must be at two nodes before others name it
     has_subgroups: ClassVar[bool] = False  # it matters where the members are
     wide_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # to other sites, and may wait
     header_version: ClassVar[int] = 4  # raised when a header is added, removed or changed
@@ -314,6 +317,46 @@ class OrderingProtocol(PlainState, ABC):
     def subgroups(self, members: tuple[ProcessId, ...]) -> Subgroups:
         """At the leader: the subgroups of a view with these members, where the protocol has any."""
         return ()
+
+    # -- changes of configuration: see `ordercast.core.changing` ---------------------------------
+
+    def stop(self, groups: Iterable[GroupId]) -> None:
+        """A change of these groups is under way: nothing new begins in them."""
+
+    def stopped(self) -> Iterable[GroupId]:
+        """Groups that are stopped here."""
+        return ()
+
+    def report(self, g: GroupId) -> Held | None:
+        """What this process has of the era of g that ends; None: it has no part in it."""
+        return None
+
+    @classmethod
+    def decide(cls, groups: Mapping[GroupId, Ending]) -> dict[GroupId, End]:
+        """At the coordinator: where these eras end, from what everybody holds."""
+        raise NotImplementedError
+
+    @classmethod
+    def nothing_held(cls) -> End:
+        """The end of an era of which this process has nothing."""
+        return FramesEnd()
+
+    def prepare(self, nexts: Sequence[NextEra]) -> None:
+        """A change is planned: fetch what is missing up to the ends."""
+
+    def unprepare(self, begun: Collection[GroupId] = ()) -> None:
+        """What was prepared comes to nothing, but for these groups, which begin now."""
+
+    def is_ready(self, g: GroupId, end: End) -> bool:
+        """Is everything of g here, up to the end of its era?"""
+        return True
+
+    def change(self, number: int, nexts: Sequence[NextEra]) -> None:
+        """Eras of groups end, and the next ones begin."""
+        raise NotImplementedError
+
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
 
     def pause(self) -> None:
         """Nothing is sent or delivered any more until the next cut: the report is made."""

@@ -1,12 +1,13 @@
 """A machine's state is plain data: it can be copied, and two equal states look equal.
 
-`copy_plain` and `fingerprint` accept numbers, text, bytes, tuples, lists, deques, sets, dicts,
-frozen Structs, and objects of our own that are built from these. Anything else (a socket, a
+`copy_plain` and `fingerprint` accept numbers, text, bytes, enums, tuples, lists, deques, sets,
+dicts, frozen Structs, and objects of our own that are built from these. Anything else (a socket, a
 function, a generator) is a mistake in a machine, and they say so.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -38,7 +39,7 @@ class PlainState:
 def copy_plain(value: Any) -> Any:
     """A copy that shares only what cannot change."""
     kind = type(value)
-    if kind in LEAVES or _is_frozen(value):
+    if kind in LEAVES or _is_frozen(value) or isinstance(value, enum.Enum):
         return value
     if kind is dict:
         return {k: v if type(v) in LEAVES else copy_plain(v) for k, v in value.items()}
@@ -56,6 +57,8 @@ def canonical(value: Any) -> Any:
     kind = type(value)
     if kind in LEAVES:
         return value
+    if isinstance(value, enum.Enum):
+        return (kind.__name__, value.name)
     if _is_frozen(value):
         return (kind.__name__, *_each(msgspec.structs.astuple(value)))
     if kind is dict:

@@ -1,0 +1,74 @@
+"""Why frames wait, in words that people understand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ordercast.core.ids import GroupId
+from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame, first_named
+from ordercast.protocols.sequencing2.seat import Entry, Marker, Seat, Stay
+
+if TYPE_CHECKING:
+    from ordercast.protocols.sequencing2.service import SequencingService
+
+
+def waiting_frames(service: SequencingService) -> Iterator[WaitingFrame]:
+    """Every frame that came and is not delivered."""
+    for g, seat in service.seats.items():
+        for entry in _undelivered(seat):
+            yield g, entry.origin, entry.n, entry.payload
+
+
+def _undelivered(seat: Seat) -> Iterator[Entry]:
+    for item in seat.queue:
+        if not isinstance(item, Marker):
+            yield item
+    yield from seat.ahead.values()
+    yield from seat.bodyless.values()
+
+
+def held_back(service: SequencingService) -> Iterator[Waiting]:
+    """The same, with what each waits for."""
+    for g, seat in service.seats.items():
+        view = service.views.get(g)
+        leader = NOBODY if view is None else view.leader
+        gap = seat.missing()
+        first: tuple[Awaited, ...] = ()
+        for item in seat.queue:
+            if isinstance(item, Marker):
+                continue
+            if not first:
+                first = tuple(_awaited(service, g, seat, item))
+            yield Waiting(g, item.origin, item.n, first, item.payload)
+        for entry in (*seat.ahead.values(), *seat.bodyless.values()):
+            missing = first if gap is None else (Awaited("number", g, leader, gap[0]),)
+            yield Waiting(g, entry.origin, entry.n, missing, entry.payload)
+
+
+def _awaited(service: SequencingService, g: GroupId, seat: Seat, entry: Entry) -> Iterator[Awaited]:
+    for h, era, N in entry.context:
+        other = service.seats.get(h)
+        if other is not None and h != g and other.at < (era, N):
+            if other.stay is Stay.JOINING:
+                yield Awaited("view", h, NOBODY, 1)
+            else:
+                yield Awaited("number", h, service.views[h].leader, N)
+    if entry.era == seat.era and seat.commit < entry.N:
+        yield Awaited("copies", g, NOBODY, 1)
+
+
+def held_up(service: SequencingService) -> Iterator[Waiting]:
+    """Own frames that may not leave: others are under way to another sequencer."""
+    sender = service.sender
+    awaits = first_named(Awaited("order", h, service.me, n) for h, n in sender.under_way.items())
+    for own in sender.unsent:
+        yield Waiting(own.group, service.me, own.n, awaits, own.payload)
+
+
+def holdings(service: SequencingService, g: GroupId) -> Holdings:
+    """How many frames of g are here, and for what reason."""
+    seat, book = service.seats.get(g), service.books.get(g)
+    held = 0 if seat is None else sum(1 for _ in _undelivered(seat))
+    kept = 0 if seat is None else max(0, len(seat.kept) - held)
+    return Holdings(held, kept, 0 if book is None else len(book.frames))

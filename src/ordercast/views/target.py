@@ -1,0 +1,425 @@
+"""At the coordinator: how the groups should stand. A change makes them so.
+
+a node wants in          it is a member of the target; groups that S1 or S2 keeps together get
+                         one sequencer in the same change
+a node wants out         it is none
+a node is gone           it is in nothing, and numbers nothing
+by hand, by load         a component of groups gets another sequencer
+a group without members  waits for those who may have a newer state than whoever asks to be in
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import next_view_number
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.state import PlainState
+from ordercast.membership.node_view import NodeEntry
+from ordercast.membership.nodes import GroupEntry
+from ordercast.membership.placement import Placement
+from ordercast.views.directory import Directory
+from ordercast.views.headers import Absent, Row, WantIn
+
+Pages = Callable[[str], type[OrderingProtocol]]
+
+MAX_ABSENT = 16  # members of one group that are remembered: those that were in it last
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """How one group should stand."""
+
+    entry: GroupEntry
+    members: tuple[ProcessId, ...] = ()
+    guests: tuple[ProcessId, ...] = ()
+    leader: ProcessId = -1
+
+
+class Target(PlainState):
+    """All groups, as the coordinator of one term wants them."""
+
+    def __init__(self, me: ProcessId, stride: int) -> None:
+        self.me = me
+        self.stride = stride
+        self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
+        self.gone: dict[ProcessId, NodeEntry] = {}  # were in it, and did not leave in order
+        self.aims: dict[GroupId, Aim] = {}  # groups that are not known to stand as they should
+        self.founders: dict[GroupId, dict[ProcessId, WantIn]] = {}  # wait to be in an empty group
+        self.memory: dict[tuple[GroupId, ProcessId], int] = {}  # with which a group was founded
+        self.forgotten: set[GroupId] = set()  # nobody is waited for there
+        self.placements: dict[str, Placement] = {}
+        self.draining: set[ProcessId] = set()
+
+    # -- a term begins ----------------------------------------------------------------------------
+
+    def begin(
+        self, directory: Directory, nodes: Sequence[NodeEntry], gone: Mapping[ProcessId, NodeEntry],
+        pages: Pages,
+    ) -> None:  # fmt: skip
+        """These nodes are left. Wishes come again from those who have them."""
+        self.nodes = {node.pid: node for node in nodes}
+        self.gone = dict(gone)
+        self.aims, self.founders, self.memory, self.forgotten = {}, {}, {}, set()
+        self.draining &= set(self.nodes)
+        placements, self.placements = self.placements, {}
+        for row in directory.rows.values():
+            self._know(row, pages, placements)
+        self._bury(directory, pages)
+
+    def _bury(self, directory: Directory, pages: Pages) -> None:
+        """Nodes that are gone are in nothing. A change that one of them decided, and that others
+        finished, may name it."""
+        dead = [p for p in directory.of if p not in self.nodes]
+        if not dead:
+            return
+        for g in sorted(directory.groups_of(dead)):
+            aim = self.aim_of(directory, g)
+            assert aim is not None
+            members = self._living(aim.members)
+            self.aims[g] = Aim(aim.entry, members, self._living(aim.guests), aim.leader)
+            placement = self.placements.get(aim.entry.protocol)
+            if placement is not None:
+                placement.know(g, members, aim.leader)
+        self._place(directory, pages)
+
+    def installed(self, rows: Iterable[Row], pages: Pages) -> None:
+        """These rows are in force; another may have decided them."""
+        for row in rows:
+            aim = self.aims.get(row.entry.gid)
+            if aim is None:
+                self._know(row, pages, self.placements)
+
+    def _know(self, row: Row, pages: Pages, before: Mapping[str, Placement]) -> None:
+        page = pages(row.entry.protocol)
+        if page.together is None:
+            return
+        name = row.entry.protocol
+        if name not in self.placements:
+            self.placements[name] = before.get(name) or Placement(together=page.together)
+        living = self._living(row.members)
+        self.placements[name].know(row.entry.gid, living, row.leader)
+
+    def _living(self, pids: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
+        return tuple(p for p in pids if p in self.nodes)
+
+    def _place(self, directory: Directory, pages: Pages) -> None:
+        """Groups whose leader is gone get another."""
+        able = self.eligible()
+        for name, placement in self.placements.items():
+            lost = {g for g, host in placement.host.items() if host not in self.nodes}
+            for g, host in placement.place_all(lost, able).items() if lost else ():
+                self._aim(directory, g, leader=host)
+            for g in [g for g in self.aims if g in placement.host]:
+                self._aim(directory, g, leader=placement.host[g])
+                self._share_out(directory, g, pages(name))
+        for g, aim in tuple(self.aims.items()):
+            if aim.entry.protocol not in self.placements:
+                self._aim(directory, g, leader=self._first(directory, g, aim.members))
+
+    def eligible(self) -> list[ProcessId]:
+        """Who may number: the dedicated sequencers; if there are none, everybody."""
+        able = [node for node in self.nodes.values() if node.pid not in self.draining]
+        dedicated = [node.pid for node in able if node.sequencer]
+        return dedicated or [node.pid for node in able] or list(self.nodes)
+
+    def _first(self, directory: Directory, g: GroupId, members: tuple[ProcessId, ...]) -> ProcessId:
+        """Where no sequencer is placed, the leader is a member, the same for as long as it is."""
+        row = directory.rows.get(g)
+        if row is not None and row.leader in members:
+            return row.leader
+        return members[0] if members else self.me
+
+    # -- what is aimed at -------------------------------------------------------------------------
+
+    def aim_of(self, directory: Directory, g: GroupId) -> Aim | None:
+        """How this group should stand; None: there is no such group."""
+        aim = self.aims.get(g)
+        if aim is None and (row := directory.rows.get(g)) is not None:
+            aim = Aim(row.entry, row.members, row.guests, row.leader)
+        return aim
+
+    def _aim(
+        self,
+        directory: Directory,
+        g: GroupId,
+        *,
+        members: tuple[ProcessId, ...] | None = None,
+        guests: tuple[ProcessId, ...] | None = None,
+        leader: ProcessId | None = None,
+    ) -> None:
+        aim = self.aim_of(directory, g)
+        assert aim is not None
+        self.aims[g] = Aim(
+            aim.entry,
+            aim.members if members is None else members,
+            aim.guests if guests is None else guests,
+            aim.leader if leader is None else leader,
+        )
+
+    def want_in(self, directory: Directory, p: ProcessId, want: WantIn, pages: Pages) -> None:
+        """p wants to be in a group. It may say so again and again."""
+        g, page = want.group.gid, pages(want.group.protocol)
+        aim = self.aim_of(directory, g)
+        if aim is None:
+            aim = self._found(directory, want, p, page)
+        if want.part == "guest":
+            if page.together is None and p not in (*aim.guests, *aim.members):
+                self._aim(directory, g, guests=(*aim.guests, p))
+                self._lead(directory, g, page)
+        elif p not in aim.members:
+            if not aim.members:
+                self.founders.setdefault(g, {})[p] = want
+                self._refound(directory, g, page)
+            else:
+                self._join(directory, g, (p,), page)
+
+    def _found(
+        self, directory: Directory, want: WantIn, p: ProcessId, page: type[OrderingProtocol]
+    ) -> Aim:
+        g = want.group.gid
+        leader = self.me
+        if page.together is not None:
+            name = want.group.protocol
+            if name not in self.placements:
+                self.placements[name] = Placement(together=page.together)
+            founders = (p,) if want.part == "member" else ()
+            leader = self.placements[name].place_new(g, self.eligible(), founders)
+        self.aims[g] = Aim(want.group, (), (), leader)
+        return self.aims[g]
+
+    def _join(
+        self, directory: Directory, g: GroupId, who: Iterable[ProcessId],
+        page: type[OrderingProtocol],
+    ) -> None:  # fmt: skip
+        aim = self.aim_of(directory, g)
+        assert aim is not None
+        joining = tuple(p for p in who if p not in aim.members)
+        guests = tuple(p for p in aim.guests if p not in joining)
+        self._aim(directory, g, members=aim.members + joining, guests=guests)
+        placement = self.placements.get(aim.entry.protocol)
+        if placement is not None:
+            dest, elsewhere = placement.moves_for_join(g, joining, self.eligible())
+            for p in joining:
+                placement.joined(g, p)
+            self._move(directory, placement, elsewhere, dest)
+        self._lead(directory, g, page)
+
+    def _lead(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
+        aim = self.aims[g]
+        if page.together is None:
+            self._aim(directory, g, leader=self._first(directory, g, aim.members))
+        else:
+            self._share_out(directory, g, page)
+
+    def _share_out(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
+        """A group whose only member numbers it itself has no second copy of anything. Where other
+        groups may name its frames, another node numbers it."""
+        aim = self.aims[g]
+        if not page.copies_frames or aim.members != (aim.leader,):
+            return
+        others = [p for p in self.eligible() if p != aim.leader]
+        others = others or [p for p in self.nodes if p != aim.leader]
+        if others:
+            placement = self.placements[aim.entry.protocol]
+            self._move(directory, placement, (g,), min(others, key=placement.load))
+
+    def want_out(self, directory: Directory, p: ProcessId, g: GroupId, pages: Pages) -> None:
+        """p wants to be out of a group."""
+        self._drop_founder(g, p)
+        aim = self.aim_of(directory, g)
+        if aim is None or p not in (*aim.members, *aim.guests):
+            return
+        members = tuple(q for q in aim.members if q != p)
+        self._aim(directory, g, members=members, guests=tuple(q for q in aim.guests if q != p))
+        placement = self.placements.get(aim.entry.protocol)
+        if placement is not None and p in aim.members:
+            placement.left(g, p)
+            placement.settled(g, p)
+        self._lead(directory, g, pages(aim.entry.protocol))
+
+    def _drop_founder(self, g: GroupId, p: ProcessId) -> None:
+        waiting = self.founders.get(g)
+        if waiting is not None:
+            waiting.pop(p, None)
+            if not waiting:
+                del self.founders[g]
+
+    # -- sequencers -------------------------------------------------------------------------------
+
+    def _move(
+        self, directory: Directory, placement: Placement, groups: Iterable[GroupId], to: ProcessId
+    ) -> None:
+        for g in groups:
+            placement.moved(g, to)
+            self._aim(directory, g, leader=to)
+
+    def migrate(self, directory: Directory, g: GroupId, to: ProcessId) -> bool:
+        """By hand: a group, and all that must be with it."""
+        aim = self.aim_of(directory, g)
+        placement = None if aim is None else self.placements.get(aim.entry.protocol)
+        if placement is None or to not in self.nodes:
+            return False
+        self._move(directory, placement, sorted(placement.component(g)), to)
+        return True
+
+    def drain(self, directory: Directory, p: ProcessId, *, drained: bool) -> None:
+        """p is to number nothing any more, or may number again."""
+        if not drained:
+            self.draining.discard(p)
+        elif p in self.nodes:
+            self.draining.add(p)
+            self.unburden(directory, p)
+
+    def unburden(self, directory: Directory, p: ProcessId) -> None:
+        """Groups that p numbers go elsewhere, if there is anywhere."""
+        able = [q for q in self.eligible() if q != p] or [q for q in self.nodes if q != p]
+        for placement in self.placements.values():
+            for groups, to in placement.drain(p, able):
+                self._move(directory, placement, sorted(groups), to)
+
+    def balance(
+        self,
+        directory: Directory,
+        counts: Mapping[str, Mapping[GroupId, Mapping[ProcessId, int]]],
+        seconds: float,
+    ) -> None:
+        """A window ended: to the process that sends most, or away from the busiest sequencer."""
+        able = self.eligible()
+        for name, placement in self.placements.items():
+            counted = counts.get(name, {})
+            for g in tuple(placement.host):
+                by_sender = counted.get(g, {})
+                placement.measured(g, sum(by_sender.values()) / seconds, by_sender)
+            move = placement.majority_sender(able) or placement.rebalance(able)
+            if move is not None:
+                self._move(directory, placement, sorted(move[0]), move[1])
+
+    # -- groups without members -------------------------------------------------------------------
+
+    def refound(self, directory: Directory, g: GroupId, pages: Pages) -> None:
+        """By hand: those who are absent are not waited for."""
+        row = directory.rows.get(g)
+        if row is not None:
+            self.forgotten.add(g)
+            self._refound(directory, g, pages(row.entry.protocol))
+
+    def awaited(self, directory: Directory, g: GroupId) -> list[Absent]:
+        """Those who may have a newer state of an empty group than all who ask to be in."""
+        row = directory.rows.get(g)
+        if row is None or g in self.forgotten:
+            return []
+        best = max((w.memory for w in self.founders.get(g, {}).values()), default=0)
+        return [a for a in row.absent if a.view > best and not self._has_forgotten(g, a)]
+
+    def _has_forgotten(self, g: GroupId, absent: Absent) -> bool:
+        """A later life of that node is here. If it remembers nothing, its memory is gone; if it
+        remembers something it will say so when it asks."""
+        for node in self.nodes.values():
+            if node.name == absent.name and node.incarnation > absent.incarnation:
+                return not node.remembers or node.pid in self.founders.get(g, {})
+        return False
+
+    def _refound(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
+        """Who has the newest state begins; the others come in after it."""
+        waiting = self.founders.get(g)
+        if not waiting or self.awaited(directory, g):
+            return
+        memory = max(want.memory for want in waiting.values())
+        first = [p for p, want in waiting.items() if want.memory == memory]
+        if memory:
+            first = first[:1]
+        for p in first:
+            self._drop_founder(g, p)
+            self.memory[g, p] = memory
+        self._join(directory, g, first, page)
+
+    def arrived(self, directory: Directory, nodes: Iterable[NodeEntry], pages: Pages) -> None:
+        """Nodes came in: one that remembers nothing may have been waited for."""
+        self.nodes.update((node.pid, node) for node in nodes)
+        for g in tuple(self.founders):
+            aim = self.aim_of(directory, g)
+            if aim is not None and not aim.members:
+                self._refound(directory, g, pages(aim.entry.protocol))
+
+    # -- the next rows ----------------------------------------------------------------------------
+
+    def next_rows(
+        self, directory: Directory, stopped: Collection[GroupId], pages: Pages
+    ) -> dict[GroupId, Row]:
+        """The groups that must change, with all that hang together with them, as they will be.
+
+        Groups that were stopped change, too, also if nothing is different: so they go on.
+        """
+        self._bury(directory, pages)
+        changed = {g for g in self.aims if self._differs(directory, g)}
+        self.aims = {g: aim for g, aim in self.aims.items() if g in changed}
+        changed |= {g for g in stopped if g in directory.rows}
+        for name in {self._protocol(directory, g) for g in changed}:
+            page = pages(name)
+            if page.declaration.scope == "domain" and page.together is None:
+                changed |= self._hanging_together(directory, name, changed)
+        return {g: self._next_row(directory, g) for g in sorted(changed)}
+
+    def _protocol(self, directory: Directory, g: GroupId) -> str:
+        aim = self.aim_of(directory, g)
+        assert aim is not None
+        return aim.entry.protocol
+
+    def _hanging_together(
+        self, directory: Directory, name: str, changed: Collection[GroupId]
+    ) -> set[GroupId]:
+        """By those who are in them now, and by those who will be."""
+        of_it = {g for g in changed if self._protocol(directory, g) == name}
+        people = {
+            p
+            for g in of_it
+            if (aim := self.aims.get(g)) is not None
+            for p in (*aim.members, *aim.guests)
+        }
+        near = {
+            h
+            for h in directory.groups_of(people)
+            if directory.rows[h].entry.protocol == name
+            and people.intersection((*directory.rows[h].members, *directory.rows[h].guests))
+        }
+        return directory.hanging_together(of_it | near, name)
+
+    def _differs(self, directory: Directory, g: GroupId) -> bool:
+        aim, row = self.aims[g], directory.rows.get(g)
+        if row is None:
+            return True
+        return (aim.members, aim.guests, aim.leader) != (row.members, row.guests, row.leader)
+
+    def _next_row(self, directory: Directory, g: GroupId) -> Row:
+        aim, row = self.aim_of(directory, g), directory.rows.get(g)
+        assert aim is not None
+        if row is None:
+            row = Row(aim.entry, 0, 0, (), (), aim.leader)
+        number = row.number
+        if aim.members != row.members:
+            number = next_view_number(number, self.me, self.stride)
+        return Row(
+            row.entry, number, row.era + 1, aim.members, aim.guests, aim.leader,
+            self._absent(row, aim),
+        )  # fmt: skip
+
+    def _absent(self, row: Row, aim: Aim) -> tuple[Absent, ...]:
+        """Who went without a word, until it is back in, or the group is founded without it."""
+        lost = [self.gone[p] for p in row.members if p in self.gone]
+        entries = [*row.absent, *(Absent(n.name, n.incarnation, row.number) for n in lost)]
+        if not aim.members and any(p in self.nodes for p in row.members):
+            return ()  # the last ones left in order: its state ends with them
+        if aim.members and not row.members:  # founded again: who had more is not waited for
+            best = max((self.memory.get((row.entry.gid, p), 0) for p in aim.members), default=0)
+            entries = [a for a in entries if a.view <= best]
+        back = {self.nodes[p].name for p in aim.members}
+        entries = [a for a in entries if a.name not in back]
+        return tuple(sorted(entries, key=lambda a: a.view)[-MAX_ABSENT:])
+
+
+def told(rows: Iterable[Row]) -> tuple[ProcessId, ...]:
+    """Everybody who has a part in any of these."""
+    return tuple(dict.fromkeys(p for row in rows for p in row.concerned))

@@ -1,0 +1,400 @@
+"""Small clusters whose node views come from an oracle: the machines of changes and of the
+sequencing service alone, under random schedules, with the invariants checked after every step.
+
+Every link is first-in first-out for each of its two channels, data and cluster. A crash loses the
+tail of what a node has sent, and every node learns of it at another time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+
+from ordercast.core.changing import NextEra, NumbersEnd
+from ordercast.core.events import Consumed, Multicast, Receive, Timer, View
+from ordercast.core.output import Output
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
+from ordercast.membership.nodes import GroupEntry
+from ordercast.protocols.sequencing2.orders import (
+    Sequencing,
+    SequencingCausal,
+    SequencingGlobal,
+    SequencingHybrid,
+)
+from ordercast.views.changes import Changes, Lead
+from ordercast.views.headers import Row, WantIn, WantMoved, WantRefounded
+
+ORDERS: dict[str, type[OrderingProtocol]] = {
+    "total": Sequencing,
+    "hybrid": SequencingHybrid,
+    "causal-total": SequencingCausal,
+    "global-total": SequencingGlobal,
+}
+NAMES = "ABCDE"
+
+
+class OracleNode:
+    """One process: the machine of one order, and its part in changes."""
+
+    def __init__(self, pid, entries, rows, page, options, durability, nodes):
+        self.me = pid
+        self.out = Output()
+        self.service = page(pid, options)
+        self.service.out = self.out
+        self.kind = page
+        self.changes = Changes(pid)
+        self.entries = entries
+        self.sent = []  # (to, channel, packet)
+        self.log = []
+        self.timers = []
+        self.untaken = Counter()
+        self.now = {}  # group -> era of the view that the application is in
+        self.count = Counter()
+        self.replies = 0
+        for g in rows:
+            if durability is not None:
+                self.service.count_holders(g, durability)
+        view = node_view(0, nodes)
+        self.changes.term, self.changes.nodes = view.term, {n.pid: n for n in nodes}
+        self.changes.coordinator = view.coordinator
+        for row in rows.values():
+            self.changes.directory.put(row)
+        if self.changes.leads:
+            self.changes.target.begin(self.changes.directory, nodes, {}, self.page)
+        self.begin(0, [NextEra(self.view_of(row), NumbersEnd(0, pid)) for row in rows.values()])
+        self.carry_out()
+
+    # what changes ask for
+    def page(self, protocol):
+        return self.kind
+
+    def machine(self, g):
+        return self.service
+
+    def machines(self):
+        return (self.service,)
+
+    def open_group(self, entry):
+        pass
+
+    def view_of(self, row: Row) -> View:
+        return View(row.entry.gid, row.number, row.members, row.leader, row.era)
+
+    def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
+        self.service.change(number, nexts)
+
+    def send(self, to, header) -> None:
+        for p in to:
+            self.sent.append((p, "cluster", header))
+
+    def carry_out(self) -> None:
+        out = self.out
+        for to, g, era, header, payload in out.transmits:
+            for p in to:
+                assert p != self.me, "nobody sends to itself"
+                self.sent.append((p, "data", Receive(self.me, g, era, header, payload)))
+        for item in out.deliveries:
+            if isinstance(item, View):
+                inside = self.me in item.members
+                self.log.append(("view" if inside else "left", item.group, item.era, item.members))
+                self.now[item.group] = item.era
+            else:
+                g, origin, n, N, _ = item
+                self.log.append(("deliver", (origin, g, n), g, (self.now.get(g, -1), N)))
+                self.untaken[g] += 1
+        self.timers.extend((g, name) for g, name, _ in out.timers)
+        assert not out.faults, f"an honest node is at fault: {out.faults}"
+        out.clear()
+
+    def granted(self, kind, g, p) -> bool:
+        row = self.changes.directory.rows[g]
+        if kind == "join":
+            return p in row.members
+        return p not in row.members if kind == "leave" else row.leader == p
+
+
+def node_view(number: int, nodes: Iterable[NodeEntry]) -> NodeView:
+    nodes = tuple(nodes)
+    return NodeView(ViewId(0, 0, number + 1), nodes, tuple(n.pid for n in nodes), number + 1)
+
+
+class OracleCluster:
+    """A random run."""
+
+    def __init__(self, seed, order, k=0, crashes=1, page=None, consumes=False, apart=False,
+                 lossy=False):  # fmt: skip
+        self.rng = rng = random.Random(f"{seed}/{order}/{k}/{crashes}")
+        n = rng.randint(3, 6) if k < 2 else rng.randint(k + 2, k + 4)
+        self.order, self.k, self.seed = order, k, seed
+        page = page or ORDERS[order]
+        self.groups = list(range(1, rng.randint(2, 4) + 1))
+        members = {
+            g: tuple(rng.sample(range(n), rng.randint(1 if rng.random() < 0.15 else 2, n)))
+            for g in self.groups
+        }
+        hosts = {g: rng.randrange(n) for g in self.groups}
+        if rng.random() < 0.4:
+            hosts = dict.fromkeys(self.groups, rng.randrange(n))
+        for _ in self.groups if page.together != "none" else ():
+            for g in self.groups:
+                for h in self.groups:
+                    if len(set(members[g]) & set(members[h])) >= page.common:
+                        hosts[g] = hosts[h] = min(hosts[g], hosts[h])
+        for g in self.groups:
+            if members[g] == (hosts[g],) and page.copies_frames:
+                hosts[g] = (hosts[g] + 1) % n
+        entries = {g: GroupEntry(g, NAMES[g - 1], order, "seq", 7) for g in self.groups}
+        self.start = {g: Row(entries[g], 1, 1, members[g], (), hosts[g]) for g in self.groups}
+        self.entries = {i: NodeEntry(i, f"p{i}", 1) for i in range(n)}
+        self.lossy = lossy
+        options = Options(lossy=lossy, driver_consumes=consumes, bodies_apart=apart, ack_every=4)
+        everybody = tuple(self.entries.values())
+        durability = k or None
+        self.consumes = consumes
+        self.nodes = {
+            i: OracleNode(i, entries, self.start, page, options, durability, everybody)
+            for i in range(n)
+        }
+        self.channels = {}
+        self.notices = {i: deque() for i in range(n)}
+        self.views = [everybody]
+        self.living, self.dead_at = set(range(n)), {}
+        self.seen = dict.fromkeys(range(n), 0)
+        for i in range(n):
+            self.seen[i] = len(self.nodes[i].log)
+        self.sends, self.wishes = rng.randint(8, 30), rng.choice([0, 0, 1, 2, 4, 10])
+        self.wished = self.wishes > 0
+        self.crashes = rng.randint(0, crashes)
+        self.at_once = crashes if k > 1 else 1
+        self.burst, self.reply = rng.choice([0.0, 0.3, 0.7]), rng.choice([0, 0.1, 0.3])
+        self.guest = rng.choice([0, 0.2, 0.5])
+        self.pace = rng.choice([0.05, 0.15, 0.4])
+        share = rng.choice([0, 0.15, 0.4])
+        self.slow = {(a, b) for a in range(n) for b in range(n) if rng.random() < share}
+        self.packets, self.steps = Counter(), 0
+        self.wanting = {}
+        for i in range(n):
+            self.collect(i)
+
+    # -- one step at one node ---------------------------------------------------------------------
+
+    def collect(self, p):
+        node = self.nodes[p]
+        node.carry_out()
+        for to, channel, packet in node.sent:
+            kind = type(packet.header if channel == "data" else packet).__name__
+            self.packets[kind] += 1
+            if to in self.living:
+                self.channels.setdefault((p, to, channel), deque()).append(packet)
+        node.sent = []
+
+    def step(self, p, act):
+        node = self.nodes[p]
+        done = node.changes.done
+        act(node)
+        node.changes.look_whether_ready(node)
+        self.collect(p)
+        node.service.invariants()
+        node.changes.invariants()
+        new = node.log[self.seen[p] :]
+        self.seen[p] = len(node.log)
+        rng = self.rng
+        just_led = node.changes.done > done and node.changes.leads
+        may_crash = self.crashes > 0 and len(self.living) > 2
+        if just_led and may_crash and rng.random() < 0.15 and self.has_crashes_left():
+            self.crashes -= 1
+            self.crash(p, rng.random() < 0.5)  # with INSTALL on its lips
+            return
+        for entry in new:
+            if entry[0] == "deliver" and self.sends > 0 and rng.random() < self.reply:
+                self.sends -= 1
+                self.multicast(p)
+
+    def has_crashes_left(self):
+        return len(self.dead_at) < self.at_once or not self.dead_at
+
+    def multicast(self, p):
+        node, rng = self.nodes[p], self.rng
+        rows = node.changes.directory.rows
+        mine = [g for g, row in rows.items() if p in row.members]
+        guest = not mine or rng.random() < self.guest
+        g = rng.choice(list(rows)) if guest else rng.choice(mine)
+        node.count[g] += 1
+        node.log.append(("send", (p, g, node.count[g]), g))
+        self.seen[p] = len(node.log)
+        self.step(p, lambda node: node.service.handle(Multicast(g, b"m")))
+
+    def crash(self, x, all_lost=False):
+        rng = self.rng
+        self.living.discard(x)
+        self.dead_at[x] = self.steps
+        all_lost = all_lost or rng.random() < 0.2
+        for (a, b, _), queue in self.channels.items():
+            if b == x:
+                queue.clear()
+            if a == x:
+                keep = 0 if all_lost or rng.random() < 0.3 else rng.randint(0, len(queue))
+                while len(queue) > keep:
+                    queue.pop()
+        self.views.append(tuple(n for n in self.views[-1] if n.pid != x))
+        for p in self.living:
+            self.notices[p].append(len(self.views) - 1)
+
+    def take_notice(self, p):
+        number = self.notices[p].popleft()
+        view = node_view(number, self.views[number])
+
+        def act(node):
+            node.changes.begin_view(node, view, ())
+            for q in self.nodes:
+                if q not in view.pids:
+                    node.service.gone_for_good(q)
+
+        self.step(p, act)
+
+    def alive_for(self, p):
+        return self.nodes[p].changes.nodes
+
+    def settled(self):
+        up = [self.nodes[p] for p in self.living]
+        dead = set(self.dead_at)
+        return (
+            not any(self.notices[p] for p in self.living)
+            and all(x.changes.lead is Lead.IDLE for x in up)
+            and len({x.changes.done for x in up}) == 1
+            and not any(
+                dead & set(r.concerned) for x in up for r in x.changes.directory.rows.values()
+            )
+        )
+
+    # -- what happens -----------------------------------------------------------------------------
+
+    def act(self):
+        rng = self.rng
+        r, p = rng.random(), rng.choice(sorted(self.living))
+        node = self.nodes[p]
+        rows = node.changes.directory.rows
+        may_crash = self.crashes > 0 and r < 0.12 and len(self.living) > 1
+        if may_crash and (len(self.dead_at) < self.at_once or self.settled()):
+            self.crashes -= 1
+            lead = [q for q in self.living if self.nodes[q].changes.lead is not Lead.IDLE]
+            host = [row.leader for row in rows.values() if row.leader in self.living]
+            self.crash(rng.choice(lead or host or [p]) if rng.random() < 0.6 else p)
+            return True
+        if self.wishes > 0 and r < 0.3:
+            self.wishes -= 1
+            g = rng.choice(list(rows))
+            if rng.random() < 0.35:
+                to = rng.choice(sorted(self.living))
+                self.step(p, lambda n: n.changes.ask_coordinator(n, WantMoved(g, to)))
+            elif g in node.changes.wants or g in node.changes.unwants or not self.is_still(p, g):
+                pass
+            elif p in rows[g].members:
+                self.wanting[p, g] = "leave"
+                self.step(p, lambda n: n.changes.want_out(n, g))
+            else:
+                self.wanting[p, g] = "join"
+                want = WantIn(rows[g].entry, "member")
+                self.step(p, lambda n: n.changes.want_in(n, want))
+            return True
+        if self.sends > 0:
+            many = rng.randint(2, 6) if rng.random() < self.burst else 1
+            for _ in range(min(many, self.sends)):
+                self.sends -= 1
+                if p in self.living:
+                    self.multicast(p)
+            return True
+        return False
+
+    def is_still(self, p, g):
+        """A live node asks to be in again only when it has had its last view."""
+        seat = self.nodes[p].service.seats.get(g)
+        return seat is None or seat.stay.name == "IN"
+
+    def open_channels(self):
+        return [k for k, q in self.channels.items() if q and k[1] in self.living]
+
+    def ring(self):
+        ringing = [p for p in self.living if self.nodes[p].timers]
+        if not ringing:
+            return False
+        p = self.rng.choice(sorted(ringing))
+        timers = self.nodes[p].timers
+        g, name = timers.pop(self.rng.randrange(len(timers)))
+        self.step(p, lambda node: node.service.handle(Timer(g, name)))
+        return True
+
+    def consume(self):
+        taking = [
+            (p, g) for p in sorted(self.living) for g, n in self.nodes[p].untaken.items() if n
+        ]
+        if not self.consumes or not taking:
+            return False
+        p, g = self.rng.choice(taking)
+        frames = self.rng.randint(1, self.nodes[p].untaken[g])
+        self.nodes[p].untaken[g] -= frames
+        self.step(p, lambda node: node.service.handle(Consumed(g, frames)))
+        return True
+
+    def press(self):
+        pressing = [
+            p
+            for p in sorted(self.living)
+            if self.nodes[p].changes.wants or self.nodes[p].changes.unwants
+        ]
+        for p in pressing:
+            self.step(p, lambda node: node.changes.press(node))
+            for g in tuple(self.nodes[p].changes.wants):  # the dead do not come back here
+                refound = WantRefounded(g)
+                self.step(p, lambda n, refound=refound: n.changes.ask_coordinator(n, refound))
+        return bool(pressing)
+
+    def run(self, limit=60_000):
+        rng = self.rng
+        idle = 0
+        while self.steps < limit:
+            self.steps += 1
+            channels = self.open_channels()
+            told = [p for p in sorted(self.living) if self.notices[p]]
+            more = self.sends > 0 or self.wishes > 0 or (self.crashes > 0 and len(self.living) > 1)
+            if more and (rng.random() < self.pace or not (channels or told)):
+                if self.act() or channels or told:
+                    continue
+                if self.sends <= 0 and self.wishes <= 0 and rng.random() < 0.02:
+                    self.crashes = 0
+                continue
+            if rng.random() < 0.1 and (self.consume() or self.ring()):
+                continue
+            if told and (not channels or rng.random() < 0.08):
+                self.take_notice(rng.choice(told))
+                continue
+            if not channels:
+                if self.ring() or self.consume():
+                    continue
+                idle += 1
+                if idle < 3 and self.press():
+                    continue
+                return self
+            key = rng.choice(channels)
+            if key[:2] in self.slow and rng.random() < 0.93 and len(channels) > 1:
+                key = rng.choice(channels)
+            self.receive(*key)
+        raise AssertionError("no end")
+
+    def receive(self, a, b, channel):
+        queue = self.channels[a, b, channel]
+        if self.lossy and channel == "data":
+            if self.rng.random() < 0.1 and self.steps < 20_000:
+                queue.popleft()
+                return
+            if self.rng.random() < 0.2:
+                queue.rotate(-1)
+        packet = queue.popleft()
+        if a not in self.alive_for(b):
+            return
+        if channel == "data":
+            self.step(b, lambda node: node.service.handle(packet))
+        else:
+            self.step(b, lambda node: node.changes.receive(node, a, packet))
