@@ -245,9 +245,10 @@ class OracleCluster:
     def take_notice(self, p):
         number = self.notices[p].popleft()
         view = node_view(number, self.views[number])
+        gone = [n for n in self.nodes[p].changes.nodes.values() if n.pid not in view.pids]
 
         def act(node):
-            node.changes.begin_view(node, view, ())
+            node.changes.begin_view(node, view, gone)
             for q in self.nodes:
                 if q not in view.pids:
                     node.service.gone_for_good(q)

@@ -21,6 +21,7 @@ class ViewId(msgspec.Struct, frozen=True, order=True, array_like=True):
     generation: int = 0  # rises when a cluster is recovered without a majority
     fork: ProcessId = 0  # who recovered it: two that do so at once differ
     number: int = 0
+    side: int = 0  # where every side of a partition goes on: who made it, in which attempt
 
     def __str__(self) -> str:
         return f"{self.number}" if not self.generation else f"{self.number}/{self.generation}"
@@ -61,6 +62,7 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
     electorate: tuple[str, ...] = ()  # names of all voters that there may be; empty: no such list
     into: ProcessId = -1  # the side of that node takes over this one: it ends in order
     parent: ViewId = ViewId()  # the view before it
+    left: tuple[ProcessId, ...] = ()  # were in that one, and left in order
     forgotten: tuple[str, ...] = ()  # identities that an operator declared to be gone
 
     @property

@@ -143,8 +143,8 @@ class Changes(PlainState):
 
     # -- node views -------------------------------------------------------------------------------
 
-    def begin_view(self, groups: Groups, view: NodeView, left: Iterable[ProcessId]) -> None:
-        """A node view is in force; of those who are gone, these left in order."""
+    def begin_view(self, groups: Groups, view: NodeView, excluded: Iterable[NodeEntry]) -> None:
+        """A node view is in force; these were in the one before, and did not leave."""
         before = self.nodes
         self.nodes = {node.pid: node for node in view.nodes}
         self.coordinator = view.coordinator
@@ -155,10 +155,7 @@ class Changes(PlainState):
                 self.target.arrived(self.directory, new, groups.page)
                 self._lead_if_idle(groups)
         else:
-            gone = {p: node for p, node in before.items() if p not in self.nodes}
-            for p in left:
-                gone.pop(p, None)
-            self._begin_term(groups, view.term, gone)
+            self._begin_term(groups, view.term, {node.pid: node for node in excluded})
         self._run_local(groups)
 
     def _begin_term(self, groups: Groups, term: int, gone: Mapping[ProcessId, NodeEntry]) -> None:
