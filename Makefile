@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep experiments docs browser lock clean notebook
+.PHONY: help demo test check bench sweep chaos experiments docs browser lock clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -33,6 +33,9 @@ bench: $(READY) ## speed on this machine, written as JSON
 
 sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 	@$(BIN)/python -m sweep $(ARGS)
+
+chaos: $(READY) ## random faults on live clusters, judged from outside; bounded in time
+	@$(BIN)/python -m chaos $(ARGS)
 
 experiments: $(READY) ## every claim of the sources measured, with figures; resumable
 	@$(BIN)/python -m experiments $(ARGS)

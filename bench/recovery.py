@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from live.cluster import LiveCluster, Recovery
-from live.namespaces import Network, refusal
+from netlab.namespaces import Network, refusal
 
 RUNS = 5
 PER_SECOND = 200  # messages of each survivor

@@ -8,10 +8,10 @@ from collections import Counter
 from typing import Any
 
 from ordercast import Group, Message, Node
-from ordercast.core.ids import GroupId
-from ordercast.machinery.numbering import Context, Numbered
-from ordercast.protocols.sequencing.headers import Ids
-from ordercast.protocols.sequencing.part import GroupPart
+from ordercast.core.changing import Places
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.protocols.sequencing.book import Book
+from ordercast.protocols.sequencing.headers import Request, Spread
 from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.runtime.worker import Worker
 
@@ -46,22 +46,21 @@ _delays: list[float] = []  # until own delivery
 
 
 def _context(
-    self: SequencingService, part: GroupPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
-) -> Context:
-    found = _unwatched(self, part, g, entry, deps, after)
-    if entry.view is None:
-        _contexts.append(len(found))
+    self: SequencingService, p: ProcessId, g: GroupId, book: Book, asked: Request | Spread
+) -> tuple[Places, Places]:
+    found = _unwatched(self, p, g, book, asked)
+    _contexts.append(len(found[0]))
     return found
 
 
-_unwatched = SequencingService.context
+_unwatched = SequencingService._context
 
 
 async def start(
     worker: Worker, *, members: list[int], seeds: list[str], options: dict[str, Any]
 ) -> None:
     """Start these nodes, a few at a time."""
-    SequencingService.context = _context  # type: ignore[method-assign]
+    SequencingService._context = _context  # type: ignore[method-assign]
     room = asyncio.Semaphore(AT_A_TIME)
 
     async def start_one(member: int) -> None:

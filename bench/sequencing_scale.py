@@ -22,7 +22,7 @@ from typing import Any
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.experiments.cells import celled_groups
-from ordercast.membership.components import strong_components
+from ordercast.placement.components import strong_components
 from ordercast.runtime.processes import WorkerProcess
 from ordercast.service.administrator import Administrator
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from certificates import signed
 from live.cluster import LiveCluster
-from live.namespaces import Network
-from live.shaping import Relay, relay_refusal
+from netlab.namespaces import Network
+from netlab.shaping import Relay, relay_refusal
 from ordercast.trace.read import read_events
 
 SITES = {"tokyo": "abc", "osaka": "def"}

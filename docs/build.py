@@ -13,14 +13,17 @@ from ordercast.cli.guarantees import markdown_table
 from ordercast.experiments import schema as sweeps
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.plan import Settings as PlanSettings
+from ordercast.membership import agreement_table
 from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.sequencing import table as sequencing_table
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
 from ordercast.service import metrics
 from ordercast.service.settings import NodeSettings, SequencerSettings, Settings
 from ordercast.trace.mapping import keys
 from ordercast.trace.mapping.parse import FILES
 from ordercast.transport.settings import Datagrams, IpMulticast
+from ordercast.views import table as views_table
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
@@ -49,6 +52,10 @@ def pages() -> dict[Path, str]:
             sweeps.markdown(),
         ),
         DOCS / "RESULTS.md": results.page(),
+        DOCS / "NODE_VIEWS.md": _filled(DOCS / "NODE_VIEWS.md", agreement_table.markdown()),
+        DOCS / "SECURITY.md": _filled(
+            DOCS / "SECURITY.md", views_table.markdown(), sequencing_table.markdown()
+        ),
     }
     for name, protocol in PROTOCOLS.items():
         page = (import_module(protocol.__module__).__doc__ or "").strip()

@@ -48,11 +48,15 @@ class Crew:
         self._node = node
         self._place = 0  # requests and releases so far
         self._queues: dict[str, list[Request]] = {}  # by lock; the first one holds it
-        self.leader: str | None = None  # None: this worker is out, and does not know
+        self._leader: str | None = None
         self.term = 0  # the view that made it the leader
+        self._view = 0  # the last one
         self._number = 0
+        self._is_out = True  # from an outage to the view that ends it
+        self._owed: list[list[object]] = []  # releases that could not be sent during an outage
         self._reason: oc.OrdercastError | None = None  # why this worker was out, the last time
         self._changed = asyncio.Event()  # something of the above
+        self._releasing: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def join(cls, node: oc.Node, name: str = "crew") -> Self:
@@ -61,6 +65,7 @@ class Crew:
         state = oc.State(get=self._snapshot, set=self._restore)
         self._group = await node.join(name, order="total", scope="group", state=state, resilience=1)
         self._following = asyncio.ensure_future(self._follow(aiter(self._group)))
+        await self.until(lambda: not self._is_out)
         return self
 
     @asynccontextmanager
@@ -75,8 +80,19 @@ class Crew:
             await self.until(lambda: self._holds(name, number))
             yield self._queues[name][0].fence
         finally:
-            with suppress(oc.NodeEnded, oc.GroupClosed):  # out: the others have taken it away
-                await self._group.multicast(["release", name, number])
+            await self._release(["release", name, number])
+
+    async def _release(self, release: list[object]) -> None:
+        with suppress(oc.GroupClosed):  # the others have taken it away
+            try:
+                await self._group.multicast(release)
+            except oc.NodeEnded:
+                self._owed.append(release)
+
+    @property
+    def leader(self) -> str | None:
+        """None: this worker is out, and does not know."""
+        return None if self._is_out else self._leader
 
     async def lead(self) -> int:
         """Wait until this worker is the leader; gives the fencing number, its term."""
@@ -85,10 +101,11 @@ class Crew:
 
     def queue(self, name: str) -> list[str]:
         """Who holds the lock, and who waits for it."""
-        return [request.worker for request in self._queues.get(name, [])]
+        queue = [] if self._is_out else self._queues.get(name, [])
+        return [request.worker for request in queue]
 
     def _holds(self, name: str, number: int) -> bool:
-        queue = self._queues.get(name, [])
+        queue = [] if self._is_out else self._queues.get(name, [])
         return [request[1:] for request in queue[:1]] == [(self._node.name, number)]
 
     async def until(self, is_so: Callable[[], bool]) -> None:
@@ -109,7 +126,7 @@ class Crew:
             except oc.OrdercastError as reason:
                 reads_on = isinstance(reason, oc.NodeOut) and reason is not self._reason
                 self._reason = reason  # raised twice: the node has rejoin=False
-            self.leader, self._queues = None, {}
+            self._is_out = True
             self._tell()
 
     def _take(self, event: oc.Message | oc.View | oc.Merge) -> None:
@@ -123,23 +140,35 @@ class Crew:
                 self._place += 1
                 queue = self._queues.get(name, [])
                 queue[:] = [request for request in queue if request[1:] != (worker, number)]
+            case oc.View(number=number) if number == self._view:  # told again: this worker is back
+                self._end_outage(keeps_place=True)
             case oc.View(members=members, joined=joined) if self._node.name in members:
                 for queue in self._queues.values():
                     queue[:] = [r for r in queue if r.worker in members and r.worker not in joined]
-                if self.leader != members[0] or self.leader in joined:
-                    self.leader, self.term = members[0], event.number
+                if self._leader != members[0] or self._leader in joined:
+                    self._leader, self.term = members[0], event.number
+                self._view = event.number
+                self._end_outage(keeps_place=self._node.name not in joined)
         self._queues = {name: queue for name, queue in self._queues.items() if queue}
         self._tell()
+
+    def _end_outage(self, *, keeps_place: bool) -> None:
+        """Nobody went on without a worker that keeps its place: it must release what it holds."""
+        self._is_out = False
+        owed, self._owed = self._owed, []
+        for release in owed if keeps_place else []:
+            self._releasing.add(task := asyncio.ensure_future(self._release(release)))
+            task.add_done_callback(self._releasing.discard)
 
     def _tell(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _snapshot(self) -> bytes:
-        return json.dumps([self._place, self.leader, self.term, self._queues]).encode()
+        return json.dumps([self._place, self._leader, self.term, self._queues]).encode()
 
     def _restore(self, snapshot: bytes) -> None:
-        self._place, self.leader, self.term, queues = json.loads(snapshot)
+        self._place, self._leader, self.term, queues = json.loads(snapshot)
         self._queues = {name: [Request(*r) for r in queue] for name, queue in queues.items()}
 
 

@@ -16,7 +16,7 @@ groups, or one. Groups that share two members have one sequencer in a total orde
 are. A run has 12 messages, two at a time, and their answers, and packets overtake each other. Every
 run is judged for causal order across groups, whether it was promised or not. `sequencing` promises
 a total order only; it is run with senders that wait until they have the number of their last
-message (`blocking=True`), as Amoeba's do, and without. The other two promise causal order by
+message (a variant), as Amoeba's do, and without. The other two promise causal order by
 contexts (the source's C1 to C4)."""
 
 ORDERS = (("causal.global", "Causal order"), ("fifo.global", "First-in first-out order"))

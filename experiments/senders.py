@@ -11,7 +11,7 @@ ABOUT = """\
 Eight members and four groups on a ring, every member in one of them, or in two: then who sends,
 sends to its two groups in turn. That is the worst case for causal orders, since what goes to one
 group comes after what went to the other. Three ways. *Blocking*: a message leaves when the one
-before it has its number (`blocking=True`, the source's first form). *By default* nobody blocks,
+before it has its number (the source's first form, here a variant). *By default* nobody blocks,
 and a message waits at its sender only for own messages to other groups, so that no crash leaves a
 gap. With `resilience=0` no crash is provided for: a message leaves at once if the same sequencer
 numbers both groups. Once everybody has all its messages to send at the start, on networks of

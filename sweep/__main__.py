@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ordercast.membership.standing import Installed
+from ordercast.membership.agreement import Installed
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
 from sweep import results
@@ -24,7 +24,7 @@ from sweep.trial import Failure, failures
 
 BLOCK = 20  # seeds that one task judges
 SEEDS = -(-10_000 // len(ARENAS))  # at least ten thousand runs of each protocol
-FINITE = ("cluster_steps",)  # every seed is a case of its own, and there are no more
+FINITE = ("cluster_steps", "pairs")  # every seed is a case of its own, and there are no more
 LEDGER = Path("out/sweep/ledger.json")
 
 Task = tuple[str, str, int, int]  # protocol, arena, first seed, seeds
@@ -69,7 +69,8 @@ def tasks(ledger: Ledger, pairs: Iterable[tuple[str, str]], seeds: int | None) -
     left: list[Task] = []
     for protocol, arena in pairs:
         done, wanted = ledger.done.get(f"{protocol}/{arena}", 0), seeds_of(protocol, arena)
-        wanted = wanted if seeds is None else min(seeds, wanted) if arena in FINITE else seeds
+        if seeds is not None:
+            wanted = min(seeds, wanted) if arena in FINITE or not wanted else seeds
         left += [
             (protocol, arena, first, min(BLOCK, wanted - first))
             for first in range(done, wanted, BLOCK)
@@ -79,7 +80,10 @@ def tasks(ledger: Ledger, pairs: Iterable[tuple[str, str]], seeds: int | None) -
 
 def seeds_of(protocol: str, arena: str) -> int:
     """As many as a whole sweep runs."""
-    return CLUSTERS[arena].seeds(PROTOCOLS[protocol]) if arena in CLUSTERS else SEEDS
+    page = PROTOCOLS[protocol]
+    if arena in CLUSTERS:
+        return CLUSTERS[arena].seeds(page)
+    return SEEDS if ARENAS[arena].serves(page) else 0
 
 
 def judge_block(task: Task) -> tuple[Task, list[Failure]]:
@@ -140,7 +144,7 @@ def tell_cluster(done: ClusterRun) -> None:
     for fault in sorted(done.simulation.config.faults, key=lambda fault: fault.at_ms):
         console.print(str(fault), markup=False)
     for ms, p, news in done.simulation.story:
-        said = f"view {news.view.number} {news.view.pids}" if isinstance(news, Installed) else news
+        said = f"view {news.view.id} {news.view.pids}" if isinstance(news, Installed) else news
         console.print(f"{ms:9.2f} ms  process {p} {said}", markup=False)
     console.print(f"in the end: {done.outcome.standing}", markup=False)
 

@@ -10,12 +10,13 @@ import msgspec
 from ordercast.core.events import Event, Receive, Timer
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
-from ordercast.membership.cluster_headers import CLUSTER_GROUP, EndView, Heartbeat, InstallView
+from ordercast.membership.agreement_headers import Heartbeat, InstallView
+from ordercast.process.process import CLUSTER_GROUP
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import Boot, ClusterSimulation, Host, PartitionHosts
 from ordercast.simulation.engine import Steps
-from ordercast.simulation.faults import Crash
+from ordercast.simulation.faults import Crash, Heal
 
 
 def inner(header: msgspec.Struct) -> msgspec.Struct:
@@ -117,23 +118,21 @@ class CountSteps(msgspec.Struct, frozen=True):
         simulation.alive[p] = Watched(machine, see)
 
 
-class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
-    """The first node that ends a view between `at_ms` and `until_ms` crashes so many steps later.
-
-    They are counted from the first END, or from another word that only a coordinator says. It
-    strikes only once, and only those who run at `at_ms`.
+class CrashOfWhoSays(msgspec.Struct, frozen=True):
+    """The first node that sends such a packet between `at_ms` and `until_ms` crashes so many steps
+    later. It strikes only once, and only those who run at `at_ms`.
     """
 
+    says: type[msgspec.Struct]  # the packet that tells who leads a change, or takes part in it
     steps: int
     at_ms: float
     until_ms: float
     lose: float = 0.0
     back_ms: float | None = None
-    says: type[msgspec.Struct] = EndView
 
     def apply(self, simulation: ClusterSimulation) -> None:
         """Lie in wait at all of them."""
-        begun: dict[ProcessId, int] = {}  # the one who ends a view, and how many steps it has left
+        begun: dict[ProcessId, int] = {}  # who has sent one, and how many steps it has left
 
         def see(p: ProcessId, events: tuple[Event, ...], out: Output) -> bool:
             in_time = simulation.now <= self.until_ms * TICKS_PER_MS
@@ -150,6 +149,43 @@ class CrashOfWhoEndsAView(msgspec.Struct, frozen=True):
         for p, machine in enumerate(simulation.alive):
             if machine is not None:
                 simulation.alive[p] = Watched(machine, partial(see, p))
+
+
+class CutOfWhoSays(msgspec.Struct, frozen=True):
+    """The first node that sends such a packet between `at_ms` and `until_ms` is alone from then on,
+    for a while: some of the others heard it, or nobody did."""
+
+    says: type[msgspec.Struct]
+    at_ms: float
+    until_ms: float
+    lose: float  # of what it has under way
+    heal_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Lie in wait at all of them."""
+        waiting = True
+
+        def see(p: ProcessId, _: tuple[Event, ...], out: Output) -> bool:
+            nonlocal waiting
+            in_time = simulation.now <= self.until_ms * TICKS_PER_MS
+            says = any(isinstance(inner(t[3]), self.says) for t in out.transmits)
+            if waiting and in_time and says:
+                waiting = False
+                _soon(simulation, partial(self._strike, simulation, p))
+            return False
+
+        for p, machine in enumerate(simulation.alive):
+            if machine is not None:
+                simulation.alive[p] = Watched(machine, partial(see, p))
+
+    def _strike(self, simulation: ClusterSimulation, p: ProcessId) -> None:
+        now_ms = simulation.now / TICKS_PER_MS
+        simulation.medium.forget_sender(p, self.lose)
+        alone = (simulation.host_of(p),)
+        simulation.suffer(PartitionHosts((alone,), at_ms=now_ms))
+        heal = Heal(at_ms=now_ms + self.heal_ms)
+        at = simulation.now + round(self.heal_ms * TICKS_PER_MS)
+        simulation.agenda.acts[at].append(partial(simulation.suffer, heal))
 
 
 class CutBeforeInstall(msgspec.Struct, frozen=True):

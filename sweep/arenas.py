@@ -14,9 +14,10 @@ import msgspec
 
 from ordercast.core.events import Change, Receive
 from ordercast.core.protocol import Options, OrderingProtocol, Together
-from ordercast.membership.components import strong_components, weak_components
+from ordercast.placement.components import strong_components, weak_components
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LinkAck, Linked
+from ordercast.runtime.options import NodeOptions
 from ordercast.simulation import (
     Crash,
     FlushTo,
@@ -54,6 +55,19 @@ N1: Fields = {"duplicate": 0.1, "delay": Uniform(500, 3000)}
 N2: Fields = {"fifo": True, "delay": Uniform(500, 3000)}
 NETWORKS = (N0, N1, N2)
 
+WIDE_DELAYS = (
+    Uniform(100, 300),
+    Uniform(9_000, 12_000),
+    Uniform(70_000, 90_000),
+    Uniform(130_000, 150_000),
+    Uniform(100, 150_000),
+)
+LIVE_OPTIONS = (
+    Options(),
+    NodeOptions().for_stack(),
+    NodeOptions.given({"transport": "udp"}).for_stack(),
+)  # of simulated processes, and of nodes on TCP and on UDP
+
 
 class Arena(msgspec.Struct, frozen=True):
     """A kind of run."""
@@ -65,6 +79,13 @@ class Arena(msgspec.Struct, frozen=True):
     settles: bool = True  # every run must come to rest and be judged to the end
     majority: bool = True  # of every view more than half stays alive
     uniform: bool = False  # what the dead have delivered counts, too
+    counted: bool = False  # packets are bounded by what the protocol declares
+    views_change: bool = False  # a leader, or the driver, changes views
+
+    def serves(self, protocol: Protocol) -> bool:
+        """Can this protocol be run here? Groups of several sequencers change only as the nodes of a
+        cluster agree: see the arenas of clusters."""
+        return not (self.views_change and protocol.together is not None)
 
     def config(self, protocol: Protocol, seed: int) -> SimulationConfig:
         """The run that this seed gives."""
@@ -232,6 +253,29 @@ def _slow_readers(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), "consume_ms": rng.uniform(1, 20), "window": rng.randint(1, 4)}
 
 
+def _wide_area(_: Protocol, rng: Random) -> Fields:
+    return {**rng.choice((N2, {})), **_far_apart(rng)}
+
+
+def _lossy_wide_area(_: Protocol, rng: Random) -> Fields:
+    return {"loss": rng.uniform(0.01, 0.1), "duplicate": rng.uniform(0, 0.05), **_far_apart(rng)}
+
+
+def _far_apart(rng: Random) -> Fields:
+    """Lines with a delay, applications that consume, one of them perhaps slowly."""
+    slow = ((rng.randrange(MEMBERS), rng.uniform(100, 500)),)
+    every_us = rng.choice((1000.0, 20_000.0, 300_000.0))
+    return {
+        "delay": rng.choice(WIDE_DELAYS),
+        "options": rng.choice(LIVE_OPTIONS),
+        "consume_ms": rng.uniform(0.1, 5),
+        "slow_consumers": rng.choice(((), slow)),
+        "workload": Workload(reply=0.8, depth=4, every_us=every_us),
+        "messages": 2 * MESSAGES,
+        "quiet_ms": 10 * 60_000.0,  # a repeated word of a node on TCP may wait for minutes
+    }
+
+
 def _partition(_: Protocol, rng: Random) -> Fields:
     lonely, cut = rng.randrange(MEMBERS), rng.uniform(1, 8)
     faults = (Partition(((lonely,),), at_ms=cut), Heal(at_ms=cut + rng.uniform(1, 400)))
@@ -311,6 +355,8 @@ def _open(protocol: Protocol, rng: Random) -> Fields:
     if protocol.declaration.closed:
         return _crash_and_join(protocol, rng)
     network = rng.choice(NETWORKS)
+    if protocol.together is not None:
+        return {**network, **_open_at_rest(rng)}
     kind = rng.choice((_open_at_rest, _open_led, _open_led, _open_led, _open_without_leader))
     return {**network, **kind(rng)}
 
@@ -458,21 +504,48 @@ ARENAS: dict[str, Arena] = {
             "groups share members; one crashes, some join and leave",
             _overlapping_views,
             AFTER_A_VIEW_CHANGE,
+            views_change=True,
         ),
         Arena("slow_readers", "small windows, applications take their time", _slow_readers),
+        Arena("wide_area", "0.1 to 150 ms between processes", _wide_area, counted=True),
+        Arena(
+            "lossy_wide_area",
+            "0.1 to 150 ms between processes, and packets are lost",
+            _lossy_wide_area,
+            counted=True,
+        ),
         Arena("partition", "one member is cut off for a while", _partition),
-        Arena("crash_and_join", "one crashes, one joins", _crash_and_join, AFTER_A_VIEW_CHANGE),
-        Arena("leave", "one leaves, perhaps the leader", _leave, AFTER_A_VIEW_CHANGE),
+        Arena(
+            "crash_and_join",
+            "one crashes, one joins",
+            _crash_and_join,
+            AFTER_A_VIEW_CHANGE,
+            views_change=True,
+        ),
+        Arena(
+            "leave",
+            "one leaves, perhaps the leader",
+            _leave,
+            AFTER_A_VIEW_CHANGE,
+            views_change=True,
+        ),
         # vsync also compares the time between an exclusion and a return, when nothing is delivered
-        Arena("rejoin", "one leaves and comes back", _rejoin, ("agreement",)),
+        Arena("rejoin", "one leaves and comes back", _rejoin, ("agreement",), views_change=True),
         Arena(
             "churn",
             "many come, leave and crash at once",
             _churn,
             AFTER_A_VIEW_CHANGE,
             majority=False,
+            views_change=True,
         ),
-        Arena("leader_crash", "the leader dies; a flush", _leader_crash, AFTER_A_VIEW_CHANGE),
+        Arena(
+            "leader_crash",
+            "the leader dies; a flush",
+            _leader_crash,
+            AFTER_A_VIEW_CHANGE,
+            views_change=True,
+        ),
         Arena("open", "some send and are no members", _open, AFTER_A_VIEW_CHANGE),
         Arena(
             "uniform",
@@ -480,6 +553,7 @@ ARENAS: dict[str, Arena] = {
             _uniform,
             AFTER_A_VIEW_CHANGE,
             uniform=True,
+            views_change=True,
         ),
     )
 }

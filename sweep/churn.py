@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.standing import ClusterOptions, Policy
+from ordercast.membership.agreement import ClusterOptions, Policy
+from ordercast.membership.agreement_headers import EndView, InstallView, ProposeView
 from ordercast.simulation.clustered import (
     Boot,
     Calm,
@@ -19,7 +20,8 @@ from ordercast.simulation.delays import Uniform
 from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
-from sweep.ambush import CrashOfWhoEndsAView
+from ordercast.views.headers import Install, Plan, Stop
+from sweep.ambush import CrashOfWhoSays, CutOfWhoSays
 
 NETWORKS = (
     NetworkModel(fifo=True),  # connections: a crash breaks them
@@ -30,8 +32,12 @@ NETWORKS = (
 
 LOSSES = (0.0, 0.5, 1.0)  # of what a node had under way when it crashed
 
+AGREEING = (ProposeView, EndView)  # of one that leads to the next node view: it takes two hops
+CHANGING = (InstallView, Stop, Plan, Install)
+
 FORMED_MS = 150  # by then the first nodes are together
 CHURN_MS = 900  # so long things happen
+REFOUND_MS = 400  # so long a group waits for members that may have a newer state
 SETTLE_MS = 2600  # after the last of them everything must have come to rest
 
 
@@ -43,7 +49,10 @@ def churn(
     hosts = rng.choice((3, 4, 5, 5, 6, 6))
     groups = _groups(rng, hosts)
     late = tuple(h for h in range(1, hosts) if rng.random() < 0.15)
-    faults = _faults(rng, hosts, len(groups), late)
+    voters = _voters(seed, hosts)
+    faults = _faults(
+        rng, hosts, len(groups), late, len(set(voters or range(hosts)).difference(late))
+    )
     last = max([FORMED_MS + CHURN_MS, *(fault.at_ms for fault in faults)])
     return ClusterConfig(
         protocol=protocol,
@@ -73,9 +82,17 @@ def churn(
             suspect_ms=rng.choice((160, 200)),
             detector=rng.choice(("heartbeat", "accrual")),
             partition=partition,
+            refound_ms=REFOUND_MS,
         ),
+        voters=voters,
         until_ms=last + SETTLE_MS,
     )
+
+
+def _voters(seed: int, hosts: int) -> tuple[int, ...]:
+    """In most runs every host may vote; in some only the first of them."""
+    rng = Random(f"voters {seed}")
+    return tuple(range(rng.randint(1, hosts))) if rng.random() < 0.25 else ()
 
 
 def _resilience(protocol: type[OrderingProtocol], hosts: int) -> int | None:
@@ -93,9 +110,9 @@ def _groups(rng: Random, hosts: int) -> tuple[GroupConfig, ...]:
 
 
 def _faults(
-    rng: Random, hosts: int, groups: int, late: tuple[int, ...]
+    rng: Random, hosts: int, groups: int, late: tuple[int, ...], votes: int
 ) -> tuple[ClusterFault, ...]:
-    crashes = _crashes(rng, hosts)
+    crashes = _crashes(rng, hosts, votes)
     faults: list[ClusterFault] = [*crashes, *_cuts(rng, hosts)]
     near = [crash.at_ms for crash in crashes]  # others come and go when somebody dies
     for host in late:
@@ -113,7 +130,7 @@ def _faults(
     return tuple(faults)
 
 
-def _crashes(rng: Random, hosts: int) -> list[ClusterFault]:
+def _crashes(rng: Random, hosts: int, votes: int) -> list[ClusterFault]:
     """One after the other, two at once, or in the middle of the change that the first brought."""
     faults: list[ClusterFault] = []
     for _ in range(rng.choice((0, 1, 1, 2) if hosts > 3 else (0, 1))):
@@ -123,10 +140,16 @@ def _crashes(rng: Random, hosts: int) -> list[ClusterFault]:
             faults.append(Crash(host, at_ms=at_ms, lose=rng.choice(LOSSES)))
             if rng.random() < 0.7:
                 faults.append(Boot(host, at_ms=at_ms + rng.uniform(5, 400)))
-    if rng.random() < 0.4:
+    if rng.random() < 0.6:
+        says = rng.choice((*AGREEING * 2, *CHANGING) if votes > 4 else CHANGING)
+        if says in AGREEING:  # somebody must take over, and a majority must live
+            at_ms = _when(rng)
+            crash, back = Crash(0, at_ms=at_ms, lose=rng.choice(LOSSES)), rng.uniform(100, 400)
+            faults = [crash, Boot(0, at_ms=at_ms + back)]
         faults.append(
-            CrashOfWhoEndsAView(
-                steps=rng.randint(0, 12),
+            CrashOfWhoSays(
+                says,
+                steps=rng.randint(0, 1 if says in AGREEING else 12),
                 at_ms=FORMED_MS,
                 until_ms=FORMED_MS + CHURN_MS,
                 lose=rng.choice(LOSSES),
@@ -147,6 +170,16 @@ def _cuts(rng: Random, hosts: int) -> list[ClusterFault]:
             sides.append(tuple(order[first : rng.randint(first, hosts)]))
         faults.append(PartitionHosts(tuple(sides), at_ms=at_ms))
         faults.append(Heal(at_ms=at_ms + rng.choice((30, 100, 300, 600)) * rng.uniform(0.5, 1.5)))
+    if rng.random() < 0.5:
+        faults.append(
+            CutOfWhoSays(
+                rng.choice(AGREEING),
+                at_ms=FORMED_MS,
+                until_ms=FORMED_MS + CHURN_MS,
+                lose=rng.choice(LOSSES),
+                heal_ms=rng.uniform(50, 500),
+            )
+        )
     return faults
 
 

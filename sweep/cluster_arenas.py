@@ -10,6 +10,7 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.simulation.clustered import ClusterConfig
 from sweep.churn import churn
 from sweep.every_step import cases, config_of
+from sweep.pairs import pairs, runs_of
 from sweep.placing import placing
 from sweep.sites import sites
 
@@ -27,12 +28,13 @@ class ClusterArena(msgspec.Struct, frozen=True):
     says: str
     config: Callable[[Protocol, int], ClusterConfig]
     seeds: Callable[[Protocol], int]  # how many a sweep runs
+    one_loss: bool = False  # at a time: then a resilience keeps what any node delivered
 
-    def wanted(self, protocol: Protocol) -> tuple[str, ...]:
-        """The properties that every trace must have: of survivors, so none that is uniform."""
-        promises = protocol.declaration.promises
-        plain = (name for name in promises if not name.endswith(".uniform"))
-        return tuple(dict.fromkeys((*ALWAYS, *plain)))
+
+def wanted(protocol: Protocol) -> tuple[str, ...]:
+    """The properties that its groups must have in a trace: of survivors, so none is uniform."""
+    plain = (name for name in protocol.declaration.promises if not name.endswith(".uniform"))
+    return tuple(dict.fromkeys((*ALWAYS, *plain)))
 
 
 def _primary(protocol: Protocol, seed: int) -> ClusterConfig:
@@ -79,6 +81,7 @@ CLUSTERS: dict[str, ClusterArena] = {
         ),
         ClusterArena("placing", "groups move between sequencers meanwhile", placing, _placed),
         ClusterArena("sites", "gateways crash, sites are cut off meanwhile", sites, _sited),
+        ClusterArena("pairs", "groups of different settings", pairs, runs_of, one_loss=True),
         ClusterArena(
             "cluster_steps", "each change, and a crash of each node at each step", _step, _all_steps
         ),

@@ -1,19 +1,19 @@
 """The judge of a run of a cluster, apart from its trace: slow and obvious.
 
-It knows nothing of ballots, attempts or flushes. It looks at the views that nodes installed and
-that coordinators asked them to prepare, at who lives in the end, and at when faults struck.
+It knows nothing of how a coordinator leads. It looks at the node views that were installed, at
+those that were proposed and accepted, at who lives in the end, and at when faults struck.
 
-    one view per number       whoever installs a node view of one number installs the same list
-    numbers rise              at every process, of node views and of the views of each group
-    one primary side          an installed view holds more than half of the one before, or half
-                              and its first node; who left in order does not count
+    one view per id           whoever installs a node view of one id installs the same list
+    numbers rise              at every process, ids of node views and numbers of group views
+    one primary side          no view has two successors; each was accepted, in one ballot, by more
+                              than half of the voters of the one before, or half and the first
     nobody is driven out      of a network that loses nothing and was never cut, nobody who lives
     nothing is blocked        all that live are in one node view, and in the groups they want, and
                               came there within UNBLOCKED_MS of the last fault
 
-Nothing may be blocked unless too few live. Enough live if they hold more than half (or half, and
-the first node) of the last view that was settled, and of every later one that anybody installed or
-was asked to prepare. A view is settled when all its nodes had it and nothing happened for a while.
+Nothing may be blocked unless too few live. Enough live if they hold more than half of the voters
+(or half, and the first) of the last view that was settled, and of every later one that anybody
+installed or proposed. A view is settled when all its nodes had it and nothing happened for a while.
 """
 
 from __future__ import annotations
@@ -25,14 +25,9 @@ import msgspec
 
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.cluster_headers import (
-    Attempt,
-    EndView,
-    InstallView,
-    NodesAck,
-    PrepareView,
-)
-from ordercast.membership.standing import Installed, Out
+from ordercast.membership.agreement import Installed, Out
+from ordercast.membership.agreement_headers import Ballot, EndView, ProposeView, ViewAccepted
+from ordercast.membership.node_view import NodeView, ViewId
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import (
     MAX_STARTS,
@@ -43,12 +38,12 @@ from ordercast.simulation.clustered import (
     simulate_cluster,
 )
 from ordercast.simulation.log import Ended
-from sweep.ambush import inner
+from sweep.ambush import CutOfWhoSays, inner
 
 UNBLOCKED_MS = 2000.0  # from the last fault until everything is in place again, at most
 SETTLED_MS = 150.0  # so long nothing happened: by then all know that all have the view
 
-Nodes = tuple[ProcessId, ...]
+Attempt = tuple[ViewId, Ballot]  # to decide what comes after that view
 Complaint = tuple[str, str]  # (guarantee, sentence)
 
 
@@ -56,11 +51,9 @@ class ClusterRun(msgspec.Struct):
     """A run that is over, with all that its judge needs."""
 
     outcome: ClusterOutcome
-    prepared: set[tuple[int, Nodes]]  # node views that somebody was asked to prepare
-    begun: set[Attempt]  # attempts to end a view ...
-    finished: set[Attempt]  # ... and those that came to an INSTALL
-    voters: dict[tuple[int, Nodes], Nodes]  # who was to vote for a view, by number and nodes
-    acknowledged: set[tuple[int, ProcessId]]  # numbers of node views, and who said it has them
+    begun: set[Attempt]
+    proposed: dict[Attempt, NodeView]
+    accepted: dict[Attempt, set[ProcessId]]  # who has said that it accepts what was proposed
 
     @property
     def simulation(self) -> ClusterSimulation:
@@ -68,13 +61,19 @@ class ClusterRun(msgspec.Struct):
         return self.outcome.simulation
 
     @property
-    def installed(self) -> list[tuple[float, ProcessId, int, Nodes]]:
-        """(when, who, number, nodes) of all node views, in the order of time."""
+    def installed(self) -> list[tuple[float, ProcessId, NodeView]]:
+        """(when, who, view) of all node views, in the order of time."""
         return [
-            (ms, p, news.view.number, news.view.pids)
+            (ms, p, news.view)
             for ms, p, news in self.simulation.story
             if isinstance(news, Installed)
         ]
+
+    @property
+    def decided(self) -> set[Attempt]:
+        """Attempts whose proposal somebody installed."""
+        views = {view.id: view for _, _, view in self.installed}
+        return {attempt for attempt, view in self.proposed.items() if views.get(view.id) == view}
 
     @property
     def living(self) -> set[ProcessId]:
@@ -93,40 +92,35 @@ class ClusterRun(msgspec.Struct):
 
 
 def run(config: ClusterConfig) -> ClusterRun:
-    """Run it, and note what coordinators ask nodes to prepare."""
-    prepared: set[tuple[int, Nodes]] = set()
+    """Run it, and note what is proposed and who accepts it."""
     begun: set[Attempt] = set()
-    asked: dict[Attempt, Nodes] = {}
-    voters: dict[tuple[int, Nodes], Nodes] = {}
-    finished: set[Attempt] = set()
-    acknowledged: set[tuple[int, ProcessId]] = set()
+    proposed: dict[Attempt, NodeView] = {}
+    accepted: dict[Attempt, set[ProcessId]] = {}
     transform = config.network.transform
 
     def note(packet: Receive) -> Receive:
         header = inner(packet.header)
-        if isinstance(header, PrepareView):
-            view = (header.view.number, header.view.pids)
-            prepared.add(view)
-            voters[view] = asked[header.attempt]
-        elif isinstance(header, EndView):
-            begun.add(header.attempt)
-            asked[header.attempt] = header.nodes
-        elif isinstance(header, InstallView):
-            finished.add(header.attempt)
-        elif isinstance(header, NodesAck):
-            acknowledged.add((header.number, packet.src))
+        if isinstance(header, EndView):
+            begun.add((header.view, header.ballot))
+        elif isinstance(header, ProposeView):
+            attempt = (header.view, header.ballot)
+            begun.add(attempt)
+            proposed[attempt] = header.next
+            accepted.setdefault(attempt, set()).add(packet.src)  # it does so itself
+        elif isinstance(header, ViewAccepted):
+            accepted.setdefault((header.view, header.ballot), set()).add(packet.src)
         return packet if transform is None else transform(packet)
 
     network = msgspec.structs.replace(config.network, transform=note)
     outcome = simulate_cluster(msgspec.structs.replace(config, network=network))
-    return ClusterRun(outcome, prepared, begun, finished, voters, acknowledged)
+    return ClusterRun(outcome, begun, proposed, accepted)
 
 
 def cluster_complaints(done: ClusterRun) -> list[Complaint]:
     """All that is wrong with the views of this run, and with where it ended."""
     found = [("numbers rise", sentence) for sentence in numbers_that_fall(done)]
+    found += [("one view per id", sentence) for sentence in two_of_an_id(done)]
     if not done.merging:
-        found += [("one view per number", sentence) for sentence in two_of_a_number(done)]
         found += [("one primary side", sentence) for sentence in two_sides(done)]
     found += [("nobody is driven out", sentence) for sentence in driven_out(done)]
     found += [("nothing is blocked", sentence) for sentence in blocked(done)]
@@ -138,66 +132,78 @@ def cluster_complaints(done: ClusterRun) -> list[Complaint]:
 
 def numbers_that_fall(done: ClusterRun) -> Iterator[str]:
     """View ids never go backwards at any process."""
-    highest: dict[tuple[ProcessId, GroupId | None], int] = {}
+    highest: dict[tuple[ProcessId, GroupId | None], ViewId] = {}
     for p, group, number in _views_in_order(done):
-        before = highest.get((p, group), 0)
+        before = highest.get((p, group), ViewId())
         if number <= before:
             where = "the cluster" if group is None else f"group {group}"
             yield f"process {p} has view {before} of {where}, and then view {number}"
         highest[p, group] = max(number, before)
 
 
-def _views_in_order(done: ClusterRun) -> Iterator[tuple[ProcessId, GroupId | None, int]]:
-    for _, p, number, _ in done.installed:
-        yield p, None, number
+def _views_in_order(done: ClusterRun) -> Iterator[tuple[ProcessId, GroupId | None, ViewId]]:
+    for _, p, view in done.installed:
+        yield p, None, view.id
     for p, _, *rows in done.outcome.log.records:
         for row in rows:
             if isinstance(row, View):
-                yield p, row.group, row.number
+                yield p, row.group, ViewId(number=row.number)
 
 
-def two_of_a_number(done: ClusterRun) -> Iterator[str]:
-    """Views of one number are one view."""
-    lists: dict[int, Nodes] = {}
-    for _, p, number, nodes in done.installed:
-        if lists.setdefault(number, nodes) != nodes:
-            yield f"view {number} is {nodes} at {p}, and {lists[number]} elsewhere"
+def two_of_an_id(done: ClusterRun) -> Iterator[str]:
+    """Views of one id are one view."""
+    views: dict[ViewId, NodeView] = {}
+    for _, p, view in done.installed:
+        other = views.setdefault(view.id, view)
+        if other != view:
+            yield f"view {view.id} is {view.pids} at {p}, and {other.pids} elsewhere"
+
+
+# -- one primary side -----------------------------------------------------------------------------
 
 
 def two_sides(done: ClusterRun) -> Iterator[str]:
-    """Each view that excludes anybody was made by a majority of the one before.
-
-    A view that only lets nodes in or go is in force when a majority of the one before has said that
-    it has it. Until then the other side of a partition may go on without it, and its coordinator
-    will find out.
-    """
-    before: Nodes = ()
-    for number, nodes in sorted({(number, nodes) for _, _, number, nodes in done.installed}):
-        left = done.simulation.departing - set(nodes)
-        staying = tuple(p for p in before if p not in left)
-        excludes = not set(staying) <= set(nodes)
-        # One that delivered what the others cannot get votes, and is not in the view it voted for.
-        voted = done.voters.get((number, nodes), nodes)
-        if staying and excludes and not enough({*nodes, *voted}, staying):
-            yield f"view {number}, {nodes}, is no majority of the one before, {before}"
-        have_it = {nodes[0], *(p for n, p in done.acknowledged if n == number)}
-        if not staying or excludes or enough(have_it, staying):
-            before = nodes
+    """Each view has one successor, which more than half of its voters have accepted."""
+    views = {view.id: view for _, _, view in done.installed}
+    after: dict[ViewId, ViewId] = {}
+    for id_, view in sorted(views.items()):
+        before = views.get(view.parent)
+        if before is None:
+            if view.parent != ViewId():
+                yield f"view {id_}, {view.pids}, comes after {view.parent}, which nobody had"
+            continue
+        if after.setdefault(before.id, id_) != id_:
+            yield f"views {after[before.id]} and {id_} both come after {before.id}"
+        if not was_decided(done, before, view):
+            voters = before.voters
+            yield f"view {id_}, {view.pids}, is not decided by the voters before, {voters}"
 
 
-def enough(side: Collection[ProcessId], view: Nodes) -> bool:
-    """More than half of the view, or half with its first node."""
-    there = [p for p in view if p in side]
-    if 2 * len(there) == len(view):
-        return not view or view[0] in there
-    return 2 * len(there) > len(view)
+def was_decided(done: ClusterRun, before: NodeView, view: NodeView) -> bool:
+    """Has a majority of those who voted accepted it in one ballot?"""
+    sides = [
+        side
+        for attempt, side in done.accepted.items()
+        if attempt[0] == before.id and done.proposed.get(attempt) == view
+    ]
+    alone = {before.coordinator}  # one that wins alone need not say anything to anybody
+    return any(enough(side, before.voters) for side in (alone, *sides))
+
+
+def enough(side: Collection[ProcessId], voters: tuple[ProcessId, ...]) -> bool:
+    """More than half of the voters, or half with the first of them."""
+    there = [p for p in voters if p in side]
+    if 2 * len(there) == len(voters):
+        return not voters or voters[0] in there
+    return 2 * len(there) > len(voters)
 
 
 def driven_out(done: ClusterRun) -> Iterator[str]:
     """Nobody who lives, and could always be heard, is excluded."""
     config = done.simulation.config
-    cut = any(isinstance(fault, PartitionHosts) for fault in config.faults)
-    if cut or config.network.loss or done.merging:
+    cut = (PartitionHosts, CutOfWhoSays)
+    was_cut = any(isinstance(fault, cut) for fault in config.faults)
+    if was_cut or config.network.loss or done.merging:
         return
     for ms, p, news in done.simulation.story:
         left = p in done.simulation.departing
@@ -208,8 +214,8 @@ def driven_out(done: ClusterRun) -> Iterator[str]:
 def _was_let_in(done: ClusterRun, p: ProcessId) -> bool:
     """Did anybody hear of it but a coordinator that has died since?"""
     return any(
-        p in nodes and q != p and (q != nodes[0] or q in done.living)
-        for _, q, _, nodes in done.installed
+        p in view.pids and q != p and (q != view.coordinator or q in done.living)
+        for _, q, view in done.installed
     )
 
 
@@ -237,10 +243,10 @@ def misplaced(done: ClusterRun) -> Iterator[str]:
         p = simulation.current[host]
         if standing == "in" and p is not None:
             machine: Any = simulation.machines[p]
-            views.add((machine.node_view.number, machine.pids))
-            lacking = [g for g in simulation.wishes[host] if not _is_member(machine, g, p)]
-            if lacking:
-                yield f"host {host} is not in its group {lacking[0]}"
+            views.add((machine.node_view.id, machine.pids))
+            for g in simulation.lacking(p):
+                part = "in" if g in simulation.wishes[host] else "a guest of"
+                yield f"host {host} is not {part} its group {g}"
             if host in simulation.going:
                 yield f"host {host} does not get away"
         elif standing != "down":
@@ -249,11 +255,6 @@ def misplaced(done: ClusterRun) -> Iterator[str]:
             yield f"host {host} was started {MAX_STARTS} times, and is out again"
     if len(views) > 1:
         yield f"there are {len(views)} node views: {sorted(views)}"
-
-
-def _is_member(machine: Any, g: GroupId, p: ProcessId) -> bool:
-    view = machine.view(g)
-    return view is not None and p in view.members
 
 
 def done_ms(done: ClusterRun) -> float:
@@ -268,33 +269,27 @@ def done_ms(done: ClusterRun) -> float:
 def enough_live(done: ClusterRun) -> bool:
     """Must those who live go on?"""
     if done.merging:
-        return any(p in done.living for _, p, _, _ in done.installed)
-    base, nodes = settled_view(done)
-    views = {(number, pids) for _, _, number, pids in done.installed} | done.prepared
-    later = [pids for number, pids in views if number > base]
-    return all(surely_enough(done, view) for view in (nodes, *later))
+        return any(p in done.living for _, p, _ in done.installed)
+    base = settled_view(done)
+    views = {view.id: view for _, _, view in done.installed}
+    views.update((view.id, view) for view in done.proposed.values())
+    later = [view for view in views.values() if view.id > base.id]
+    return all(enough(done.living, view.voters) for view in (base, *later))
 
 
-def surely_enough(done: ClusterRun, view: Nodes) -> bool:
-    """Enough of it live, whether or not those who were told to depart still count."""
-    staying = tuple(p for p in view if p not in done.simulation.departing)
-    return enough(done.living, view) and enough(done.living, staying)
-
-
-def settled_view(done: ClusterRun) -> tuple[int, Nodes]:
+def settled_view(done: ClusterRun) -> NodeView:
     """The last view that all its nodes had for a while in which nothing happened; or the first."""
-    have: dict[int, set[ProcessId]] = {}
-    _, _, first, founder = done.installed[0]
-    found = (first, founder)
+    have: dict[ViewId, set[ProcessId]] = {}
+    _, _, found = done.installed[0]
     times = [ms for ms, *_ in done.installed] + done.simulation.disturbances
     ends = _ends(done)
-    for ms, p, number, nodes in done.installed:
-        have.setdefault(number, set()).add(p)
+    for ms, p, view in done.installed:
+        have.setdefault(view.id, set()).add(p)
         quiet = not any(ms < other <= ms + SETTLED_MS for other in times)
-        all_have_it = have[number].issuperset(nodes)
-        all_live = all(ends.get(q, ms + 2 * SETTLED_MS) > ms + SETTLED_MS for q in nodes)
-        if quiet and all_have_it and all_live and number > found[0]:
-            found = (number, nodes)
+        all_have_it = have[view.id].issuperset(view.pids)
+        all_live = all(ends.get(q, ms + 2 * SETTLED_MS) > ms + SETTLED_MS for q in view.pids)
+        if quiet and all_have_it and all_live and view.id > found.id:
+            found = view
     return found
 
 
@@ -324,9 +319,9 @@ def wrongly_blocked(done: ClusterRun) -> Iterator[str]:
 
 
 def could_go_on(done: ClusterRun) -> bool:
-    """Would a vote of those who live succeed, as they themselves would count it?"""
+    """Would a vote succeed among those who live and have the last view that any of them has?"""
     machines: list[Any] = [done.simulation.machines[p] for p in done.living]
-    ballots = [m.ballots for m in machines if m.ballots]
-    in_force = max(known[0].number for known in ballots)
-    judged_by = [b for known in ballots for b in known if b.number >= in_force]
-    return all(surely_enough(done, ballot.nodes) for ballot in judged_by)
+    views = {machine.me: machine.node_view for machine in machines if machine.node_view is not None}
+    last = max((view.id for view in views.values()), default=None)
+    here = {p: view for p, view in views.items() if view.id == last}
+    return any(enough(here.keys(), view.voters) for view in here.values())

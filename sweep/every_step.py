@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.standing import ClusterOptions, Policy
+from ordercast.membership.agreement import ClusterOptions, Policy
 from ordercast.simulation.clustered import (
     Boot,
     ClusterConfig,
@@ -126,7 +126,9 @@ def config(protocol: Protocol, change: Change, *more: ClusterFault) -> ClusterCo
         network=NetworkModel(fifo=True),
         faults=(*change.faults, *more),
         options=Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2),
-        cluster=ClusterOptions(heartbeat_ms=20, suspect_ms=100, partition=change.partition),
+        cluster=ClusterOptions(
+            heartbeat_ms=20, suspect_ms=100, partition=change.partition, refound_ms=400
+        ),
         until_ms=ENDS_MS,
         rest_ms=300.0,
     )

@@ -8,12 +8,12 @@ for, and one node is lost at a time: its own rules must be enough.
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import msgspec
 
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.placing_headers import HandOver, Inherit, Inherited
-from ordercast.membership.standing import Drain
+from ordercast.process.commands import Drain
 from ordercast.simulation.clustered import (
     Boot,
     Calm,
@@ -25,8 +25,11 @@ from ordercast.simulation.clustered import (
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.faults import Crash, Join, Leave
 from ordercast.simulation.placing import MoveGroup
-from sweep.ambush import CrashOfWhoEndsAView
+from ordercast.views.headers import Install, Installed, Plan, Ready, Report, Stop
+from sweep.ambush import CrashOfWhoSays
 from sweep.churn import CHURN_MS, FORMED_MS, LOSSES, SETTLE_MS, churn
+
+WORDS = (Stop, Report, Plan, Ready, Install, Installed)  # of one that takes part in a change
 
 
 class DrainHost(msgspec.Struct, frozen=True):
@@ -38,7 +41,8 @@ class DrainHost(msgspec.Struct, frozen=True):
     def apply(self, simulation: ClusterSimulation) -> None:
         """Tell it."""
         p = simulation.current.get(self.host)
-        if p is not None:
+        machine: Any = None if p is None else simulation.machines[p]
+        if p is not None and machine.node_view is not None:
             simulation.tell(p, Drain(p))
 
 
@@ -102,13 +106,13 @@ def _comings(rng: Random, hosts: int, groups: int) -> list[ClusterFault]:
 def _one_crash(rng: Random, hosts: int) -> list[ClusterFault]:
     lose, back_ms = rng.choice(LOSSES), rng.choice((None, 20.0, 200.0))
     if rng.random() < 0.5:
-        crash = CrashOfWhoEndsAView(
+        crash = CrashOfWhoSays(
+            rng.choice(WORDS),
             steps=rng.randint(0, 6),
             at_ms=FORMED_MS,
             until_ms=FORMED_MS + CHURN_MS,
             lose=lose,
             back_ms=back_ms,
-            says=rng.choice((HandOver, Inherit, Inherited)),
         )
         return [crash]
     host, at_ms = rng.randrange(hosts), _when(rng)

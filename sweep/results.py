@@ -1,7 +1,8 @@
 """What was swept, for people: `sweep/results.json`, one line for each protocol and arena.
 
 A line keeps the hash of the sources that it was run with. It stays until the same pair is recorded
-again, so a sweep of a few pairs does not hide what was found of the others.
+again, so a sweep of a few pairs does not hide what was found of the others; but it says that it is
+of older code.
 """
 
 from __future__ import annotations
@@ -24,17 +25,24 @@ class Result(msgspec.Struct, frozen=True):
     runs: int
     sources: str  # hash of the files that decide its runs, then
     failures: tuple[Failure, ...] = ()
+    older: bool = False  # these files have changed since
 
 
 def recorded(before: list[Result], ledger: Ledger) -> list[Result]:
     """Those of before, but for what the ledger has anew."""
-    pairs = {(result.protocol, result.arena): result for result in before}
+    pairs = {(result.protocol, result.arena): _dated(result, ledger) for result in before}
     for pair, runs in ledger.done.items():
         protocol, arena = pair.split("/")
         found = tuple(f for f in ledger.failures if (f.protocol, f.arena) == (protocol, arena))
         result = Result(protocol, arena, runs, ledger.sources[protocol], found)
         pairs[protocol, arena] = result
     return list(pairs.values())
+
+
+def _dated(result: Result, ledger: Ledger) -> Result:
+    """With a word on whether its code is that of now."""
+    older = ledger.sources.get(result.protocol) != result.sources
+    return msgspec.structs.replace(result, older=older)
 
 
 def read(path: Path = FILE) -> list[Result]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
+from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.standing import Dissolved
+from ordercast.membership.agreement import Dissolved
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
+from ordercast.simulation.clustered import ClusterConfig
 from ordercast.simulation.log import NAMES
 from ordercast.trace.oracle import judge
 from ordercast.trace.schema import Event, Judgement
+from sweep import packets
 from sweep.arenas import ARENAS, Arena
-from sweep.cluster_arenas import CLUSTERS
+from sweep.cluster_arenas import CLUSTERS, wanted
 from sweep.cluster_oracle import ClusterRun, cluster_complaints, misplaced, run
 
 IN_EVERY_RUN = ("no exception", "comes to rest", "nobody is blamed")  # beside the properties
+FEW_PACKETS = "no more packets than declared"  # where they are counted
 
 Found = list[tuple[str, str]]  # (property, sentence)
 
@@ -53,30 +57,46 @@ def found_wrong(protocol: type[OrderingProtocol], arena: str, seed: int) -> Foun
     """Run it, and judge it."""
     if arena in CLUSTERS:
         done = run(CLUSTERS[arena].config(protocol, seed))
-        return cluster_found(done, CLUSTERS[arena].wanted(protocol))
-    outcome = simulate(ARENAS[arena].config(protocol, seed))
-    return complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(protocol))
+        return cluster_found(done, one_loss=CLUSTERS[arena].one_loss)
+    config = ARENAS[arena].config(protocol, seed)
+    outcome = simulate(config)
+    found = complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(protocol))
+    if ARENAS[arena].counted and (said := packets.complaint(config, outcome.statistics)):
+        found.append((FEW_PACKETS, said))
+    return found
 
 
-def complaints(outcome: Outcome, arena: Arena, wanted: tuple[str, ...]) -> Found:
+def complaints(outcome: Outcome, arena: Arena, names: tuple[str, ...]) -> Found:
     """(property, sentence) for all that is not as it should be."""
     said = remarks(outcome, settles=arena.settles)
-    return said + judged_trace(outcome.events(), wanted, settles=arena.settles)
+    return said + judged_trace(outcome.events(), names, settles=arena.settles)
 
 
-def cluster_found(done: ClusterRun, wanted: tuple[str, ...]) -> Found:
-    """The same of a run of a cluster. Those who are blocked, as they must be, may yet go on.
-
-    Where every side goes on, the total orders of two sides are not one: there those count who were
-    on the side that stayed, or came in later.
-    """
+def cluster_found(done: ClusterRun, *, one_loss: bool = False) -> Found:
+    """The same of a run of a cluster. Those who are blocked, as they must be, may yet go on."""
     settles = not list(misplaced(done))
     found = [*cluster_complaints(done), *remarks(done.outcome, settles=settles)]
     events = done.outcome.events()
+    config = done.simulation.config
+    for page, groups in _groups_by_protocol(config).items():
+        trace = _of_groups(events, groups)
+        found += _judged_of_cluster(done, trace, wanted(page), settles=settles)
+    if one_loss and not done.merging:
+        for g in _durable_groups(config):
+            trace = _of_groups(events, {g})
+            found += judged_trace(trace, ("agreement.uniform",), settles=settles)
+    return found
+
+
+def _judged_of_cluster(
+    done: ClusterRun, events: list[Event], names: tuple[str, ...], *, settles: bool
+) -> Found:
+    """Where every side goes on, the total orders of two sides are not one: there those count who
+    were on the side that stayed, or came in later."""
     if not done.merging:
-        return found + judged_trace(events, wanted, settles=settles)
-    one_side = tuple(name for name in wanted if name.partition(".")[0] in ("total", "hybrid"))
-    others = tuple(name for name in wanted if name not in one_side)
+        return judged_trace(events, names, settles=settles)
+    one_side = tuple(name for name in names if name.partition(".")[0] in ("total", "hybrid"))
+    others = tuple(name for name in names if name not in one_side)
     gone = {NAMES.process(p) for _, p, news in done.simulation.story if isinstance(news, Dissolved)}
     stayed = [
         msgspec.structs.replace(event, kind="crash")
@@ -85,10 +105,28 @@ def cluster_found(done: ClusterRun, wanted: tuple[str, ...]) -> Found:
         for event in events
     ]
     return [
-        *found,
         *judged_trace(events, others, settles=settles),
         *judged_trace(stayed, one_side, settles=settles),
     ]
+
+
+def _groups_by_protocol(config: ClusterConfig) -> dict[type[OrderingProtocol], set[GroupId]]:
+    """No protocol promises an order between its groups and those of another one."""
+    found: dict[type[OrderingProtocol], set[GroupId]] = {}
+    for g, group in config.group_list():
+        found.setdefault(config.protocol_of(group), set()).add(g)
+    return found
+
+
+def _durable_groups(config: ClusterConfig) -> list[GroupId]:
+    """Groups in which what is delivered survives the loss of one node."""
+    return [g for g, group in config.group_list() if group.durability not in (None, 0)]
+
+
+def _of_groups(events: list[Event], groups: set[GroupId]) -> list[Event]:
+    """The part of a trace that tells of these, and when processes ended."""
+    names = {None, *map(NAMES.group, groups)}
+    return [event for event in events if event.group in names]
 
 
 def remarks(outcome: Outcome, *, settles: bool) -> Found:
@@ -101,11 +139,11 @@ def remarks(outcome: Outcome, *, settles: bool) -> Found:
     return found
 
 
-def judged_trace(events: list[Event], wanted: tuple[str, ...], *, settles: bool) -> Found:
+def judged_trace(events: list[Event], names: tuple[str, ...], *, settles: bool) -> Found:
     """What the oracle says of a trace."""
-    judged = judge(events, only=wanted)
+    judged = judge(events, only=names)
     wrong = ("violated", "inconclusive") if settles else ("violated",)
-    bad = [name for name in wanted if judged[name].verdict in wrong]
+    bad = [name for name in names if judged[name].verdict in wrong]
     return [(name, why(judged[name])) for name in bad]
 
 

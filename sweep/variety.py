@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from time import process_time
 
-from ordercast.membership.standing import Blocked, Dissolved, Installed, Out
+from ordercast.membership.agreement import Blocked, Dissolved, Installed, Out
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.log import Ended
@@ -37,7 +37,7 @@ def features(done: ClusterRun) -> Iterator[str]:
     ]
     if any(_coordinated(done, p, ms) for p, ms in crashes.items()):
         yield "a coordinator crashed"
-    if done.begun - done.finished:
+    if done.begun - done.decided:
         yield "an attempt to end a view was cut short"
     if len(done.begun) > 2:
         yield "three or more attempts"
@@ -58,8 +58,8 @@ def features(done: ClusterRun) -> Iterator[str]:
 
 
 def _coordinated(done: ClusterRun, p: int, ms: float) -> bool:
-    views = [nodes for at, q, _, nodes in done.installed if q == p and at <= ms]
-    return bool(views) and views[-1][0] == p and len(views[-1]) > 1
+    views = [view for at, q, view in done.installed if q == p and at <= ms]
+    return bool(views) and views[-1].coordinator == p and len(views[-1].pids) > 1
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,28 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), GUARD_SECONDS))
     return True
+
+
+@pytest.fixture
+def packet_errors() -> list[logging.LogRecord]:
+    """What nodes of this test logged of errors that peers brought out: it expects some."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def no_error_hides_behind_a_peer(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A live node survives an error of ours that a packet brings out. A test does not."""
+    found: list[logging.LogRecord] = []
+    expected = "packet_errors" in request.fixturenames
+    if expected:
+        found = request.getfixturevalue("packet_errors")
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = found.append  # type: ignore[method-assign]
+    log = logging.getLogger("ordercast.runtime.packet_errors")
+    log.addHandler(handler)
+    yield
+    log.removeHandler(handler)
+    assert expected or not found, found[0].getMessage()
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,15 @@ from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.stack.stack import Stack
 from ordercast.trace.schema import Event as Row
 
 G = 1  # the group of most tests
+
+LED = {name: page for name, page in PROTOCOLS.items() if page.together is None}
+"""Protocols whose views a leader changes. Groups of the others change as the nodes of a cluster
+agree: `simulate_cluster`, and the bench in `sequencers`."""
 
 
 class Machine(Protocol):

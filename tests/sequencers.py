@@ -1,26 +1,34 @@
-"""The sequencing service on a bench: several groups, several sequencers, hand-overs by hand."""
+"""The sequencing service on a bench: several groups, several sequencers, changes by hand.
+
+A change goes as the coordinator leads it, without its packets: `end` stops the groups and decides
+from all reports where their eras end, `prepare` lets everybody fetch what is missing, and `install`
+begins the next eras at one process, so a test may choose who is how far.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from machines import Bench, Packet
-from ordercast.core.events import Change, Multicast, View
+from ordercast.core.changing import Ending, Held, NextEra
+from ordercast.core.events import Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
-from ordercast.protocols.sequencing.headers import AcceptIn
-from ordercast.protocols.sequencing.part import GroupPart
-from ordercast.protocols.sequencing.service import HandedOver, SequencingService
+from ordercast.protocols.sequencing.headers import Accept, Number
+from ordercast.protocols.sequencing.service import SequencingService
 
 Placed = Mapping[GroupId, tuple[tuple[ProcessId, ...], ProcessId]]  # members, and who numbers
 Guests = Mapping[GroupId, tuple[ProcessId, ...]]
+Coming = Sequence[NextEra]
 
 AT_ONCE = Options(resilience=0)  # a frame leaves for another group without waiting for a holder
 S, T = 8, 9  # sequencers that are in no group
 
 
 class Served(Bench):
-    """One machine per process serves all its groups."""
+    """One machine per process serves all its groups. The network may lose packets."""
 
     def __init__(
         self,
@@ -30,21 +38,26 @@ class Served(Bench):
         guests: Guests | None = None,
         others: tuple[ProcessId, ...] = (),
         options: Options = AT_ONCE,
+        lossy: bool = True,
     ) -> None:
-        guests = guests or {}
-        views = [
-            View(g, 1, members, leader, guests=tuple(guests.get(g, ())))
-            for g, (members, leader) in groups.items()
-        ]
-        everybody = sorted({p for view in views for p in view.peers} | set(others))
-        self.services = {p: protocol(p, options) for p in everybody}
+        self.guests = guests or {}
+        options = msgspec.structs.replace(options, lossy=lossy)
+        views = {g: View(g, 1, members, leader) for g, (members, leader) in groups.items()}
+        known = {p for view in views.values() for p in self.concerned(view)}
+        self.services = {p: protocol(p, options) for p in sorted(known | set(others))}
         super().__init__(dict(self.services))
-        for view in views:
-            for p in dict.fromkeys((view.leader, *view.members, *view.guests)):
+        self.views = views
+        self.changes = 0
+        for g, view in views.items():
+            for p in self.concerned(view):
+                if options.resilience is not None:
+                    self.services[p].count_holders(g, options.resilience)
                 self.step(p, view)
 
-    def part(self, p: ProcessId, g: GroupId) -> GroupPart:
-        return self.services[p].part(g)
+    def concerned(self, view: View) -> tuple[ProcessId, ...]:
+        """Members, guests and the sequencer of a group."""
+        guests = self.guests.get(view.group, ())
+        return tuple(dict.fromkeys((view.leader, *view.members, *guests)))
 
     def tell(self, p: ProcessId, g: GroupId, *texts: str) -> None:
         """The application at p multicasts to g, one step per message."""
@@ -52,10 +65,14 @@ class Served(Bench):
             self.step(p, Multicast(g, text.encode()))
 
     def context(self, text: str) -> dict[GroupId, int]:
-        """What this message comes after, as its ACCEPT says that is under way."""
-        header = self.find(header=AcceptIn, text=text)[0].header
-        assert isinstance(header, AcceptIn)
-        return dict(header.context)
+        """The numbers that this message comes after, as its ACCEPT says that is under way."""
+        header = self.find(header=Accept, text=text)[0].header
+        assert isinstance(header, Accept)
+        return {h: N for h, _, N in header.context}
+
+    def numbers(self, p: ProcessId | None = None) -> list[Packet]:
+        """ACCEPTs and NUMBERs under way, to p or to anybody."""
+        return [x for x in self.find(dst=p) if isinstance(x.header, Accept | Number)]
 
     def of_group(self, g: GroupId, *args: object, **looks: object) -> list[Packet]:
         """Packets of this group under way that look like this."""
@@ -63,50 +80,66 @@ class Served(Bench):
 
     # -- what a coordinator does ------------------------------------------------------------------
 
-    def change(self, sequencer: ProcessId, change: Change) -> None:
-        """Members come and go. Who comes has asked for it."""
-        for p in (*change.joined, *change.guests):
-            self.open(p, change.group)
-        self.step(sequencer, change)
+    def end(self, groups: Placed) -> Coming:
+        """The eras of these groups end; the next ones have these members and sequencers."""
+        reports: dict[GroupId, dict[ProcessId, Held]] = {g: {} for g in groups}
+        for p, service in self._living():
+            self._do(p, lambda service: service.stop(groups))
+            for g in groups:
+                held = service.report(g)
+                if held is not None:
+                    reports[g][p] = held
+        endings = {
+            g: Ending(self.views[g].era, reports[g], frozenset(self.crashed)) for g in groups
+        }
+        kind = type(next(iter(self.services.values())))
+        ends = kind.decide(endings)
+        coming = []
+        for g, (members, leader) in groups.items():
+            before = self.views[g]
+            number = before.number + (members != before.members)
+            after = View(g, number, members, leader, before.era + 1)
+            coming.append(NextEra(after, ends[g], before))
+            self.views[g] = after
+        return coming
 
-    def open(self, p: ProcessId, g: GroupId) -> None:
-        """p asks to be let in."""
-        self.services[p].left_in.setdefault(g, (0, 0))
+    def prepare(self, coming: Coming, *who: ProcessId) -> None:
+        """These fetch what they lack; nobody named: all."""
+        for p, _ in self._living():
+            if not who or p in who:
+                self._do(p, lambda service: service.prepare(coming))
 
-    def move(self, g: GroupId, source: ProcessId, to: ProcessId) -> None:
-        """The whole hand-over of one group, with nothing in between."""
-        book = self.freeze(g, source, to)
-        self.succeed(g, to, book)
-        self.tell_moved(g, source)
+    def install(self, coming: Coming, *who: ProcessId) -> None:
+        """The next eras begin at these; nobody named: at all."""
+        self.changes += 1
+        for p, _ in self._living():
+            if not who or p in who:
+                self._do(p, lambda service: self._begin(service, coming))
 
-    def freeze(self, g: GroupId, source: ProcessId, to: ProcessId) -> HandedOver:
-        """The source stops, and gives everything away."""
-        return self.freeze_all((g,), source, to)[g]
+    def _begin(self, service: SequencingService, coming: Coming) -> None:
+        service.unprepare({e.view.group for e in coming})
+        service.change(self.changes, coming)
 
-    def freeze_all(
-        self, groups: Iterable[GroupId], source: ProcessId, to: ProcessId
-    ) -> dict[GroupId, HandedOver]:
-        """The same for groups that must be together."""
-        machine = self.services[source]
-        machine.out.clear()
-        books = machine.hand_over(groups, to)
-        self.carry_out(source, machine.out)
-        return books
+    def change(self, groups: Placed) -> None:
+        """A whole change; nothing else happens meanwhile."""
+        coming = self.end(groups)
+        self.prepare(coming)
+        self.fetch(coming)
+        self.install(coming)
 
-    def succeed(self, g: GroupId, to: ProcessId, handed: HandedOver) -> None:
-        """The destination has everything."""
-        self.succeed_all(to, {g: handed})
+    def fetch(self, coming: Coming) -> None:
+        """What is under way arrives until everybody is ready."""
+        for _ in range(40):
+            if all(s.is_ready(e.view.group, e.end) for _, s in self._living() for e in coming):
+                return
+            self.go_on(rounds=1)
+        raise AssertionError("somebody is never ready")
 
-    def succeed_all(self, to: ProcessId, books: Mapping[GroupId, HandedOver]) -> None:
-        """The same for groups that must be together."""
-        machine = self.services[to]
-        machine.out.clear()
-        machine.succeed(books)
-        self.carry_out(to, machine.out)
+    def _living(self) -> list[tuple[ProcessId, SequencingService]]:
+        return [(p, service) for p, service in self.services.items() if p not in self.crashed]
 
-    def tell_moved(self, g: GroupId, source: ProcessId) -> None:
-        """The source knows that the destination has everything."""
-        machine = self.services[source]
-        machine.out.clear()
-        self.part(source, g).tell_moved(g)
-        self.carry_out(source, machine.out)
+    def _do(self, p: ProcessId, act: Callable[[SequencingService], None]) -> None:
+        service = self.services[p]
+        service.out.clear()
+        act(service)
+        self.carry_out(p, service.out)

@@ -8,11 +8,13 @@
     │   ├── OrderMismatch          the group exists with another order or protocol
     │   ├── ScopeError             a group-scoped protocol in a second overlapping group
     │   ├── AlreadyJoined          joined twice
+    │   ├── NameTaken              another node of the cluster has that name
     │   ├── StateUnavailable       no member could give the state that a joiner asked for
     │   └── GroupClosed            used after leave, or after the node was closed
+    │       └── TooSlow            this program did not read the group, so its node left it
     ├── PeerError                  another process did wrong: counted, its connection closed
     │   └── FrameError             malformed, oversized or wrong-version bytes
-    ├── JoinTimeout                no seed answered; lists each address with its reason
+    ├── JoinTimeout                what was waited for in vain; lists each address with its reason
     ├── NodeEnded                  the stream of a node ended for a reason the application must see
     │   └── NodeOut                ... and goes on when the node is back, unless rejoin=False
     │       ├── Excluded           the others went on without this node
@@ -79,6 +81,10 @@ class AlreadyJoined(UsageError):
     """This node is in that group already."""
 
 
+class NameTaken(UsageError):
+    """A node of that name is in the cluster."""
+
+
 class StateUnavailable(UsageError):
     """A join with `state=` got no state. It was undone: this node is not in the group."""
 
@@ -96,6 +102,18 @@ class GroupClosed(UsageError):
     """The group was left, or its node closed."""
 
 
+class TooSlow(GroupClosed):
+    """This program did not read a group with `slow="exclude"`, so its node left the group."""
+
+    def __init__(self, group: str, seconds: float, frames: int) -> None:
+        super().__init__(
+            f"this node left group {group!r}: its program had taken nothing of it for "
+            f"{seconds:.0f} s while {frames} frames waited (slow='exclude'). What was delivered "
+            "before is still in the stream; join the group again when the program can read it"
+        )
+        self.group = group
+
+
 class PeerError(OrdercastError):
     """Another process broke the protocol. Never crashes this one."""
 
@@ -105,14 +123,15 @@ class FrameError(PeerError):
 
 
 class JoinTimeout(OrdercastError):
-    """No seed answered in time."""
+    """A node was not let into the cluster, or into a group, in time."""
 
-    def __init__(self, reasons: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, reasons: Mapping[str, str], seconds: float, *, what: str, advice: str
+    ) -> None:
+        """`what` did not happen; `reasons` are what is known of it, by address."""
         lines = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
         super().__init__(
-            f"no seed answered within {seconds:g} s ({lines or 'no seeds were given'}). "
-            "Start one node with bootstrap=True, or give the address of one that runs; "
-            f"`ordercast doctor {' '.join(reasons) or 'ADDRESS'}` says what is in the way"
+            f"{what} within {seconds:g} s ({lines or 'no seeds were given'}). {advice}"
         )
         self.reasons = dict(reasons)
         self.seconds = seconds

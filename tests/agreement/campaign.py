@@ -1,4 +1,4 @@
-"""python -m tests.agreement.campaign RUNS [first seed] [electorate] [workers] [merge]"""
+"""python -m tests.agreement.campaign RUNS [first seed] [electorate] [workers] [merge] [operator]"""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import sys
 import time
 from collections import Counter
 
+from ordercast.membership.agreement import Agreement
 from tests.agreement.random_cluster import RandomCluster
 
 
-def one(seed, *flags):
+def one(seed, *flags, machine=Agreement):
     run = RandomCluster(
         seed,
         electorate="electorate" in flags,
         workers="workers" in flags,
+        operator="operator" in flags,
         partition="merge" if "merge" in flags else "primary",
+        machine=machine,
     )
     try:
         run.run()
@@ -24,16 +27,18 @@ def one(seed, *flags):
 
 
 def main(runs, first, *flags):
-    count, seeds, t, failed, views = Counter(), {}, time.time(), 0, 0
+    seeds, t, failed, views = {}, time.process_time(), 0, 0
+    faults = Counter()
     for seed in range(first, first + runs):
         run, bad = one(seed, *flags)
         failed += bool(bad)
         views += len(run.views)
+        faults += run.faults
         for b in bad:
-            count[b] += 1
             seeds.setdefault(b, []).append(seed)
-    print(f"{flags}: {runs} runs, {failed} FAILED, {views} views, {time.time() - t:.0f} s",
-          {b: s[:5] for b, s in seeds.items()}, dict(count), flush=True)  # fmt: skip
+    print(f"{' '.join(flags) or 'plain'}: {runs} runs, {failed} FAILED, {views} views, "
+          f"{sum(faults.values())} faults, {time.process_time() - t:.0f} s of CPU",
+          {b: (len(s), s[:6]) for b, s in seeds.items()}, flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def test_protocols_lists_all_of_them_with_order_scope_cost_and_needs():
     assert [one["name"] for one in listed] == list(PROTOCOLS)
     for one in listed:
         assert one["order"] and one["scope"] and one["network"] and one["packets"]
+        assert one["control"]
     assert all(name in invoke("protocols").stdout for name in PROTOCOLS)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from machines import LED
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
@@ -195,7 +196,7 @@ def test_the_trace_of_a_run_tells_how_every_wait_ended(protocol) -> None:
     assert_only_real_messages(events)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", LED)
 def test_a_trace_through_crashes_and_view_changes_names_only_messages_that_were_sent(
     protocol,
 ) -> None:

@@ -69,7 +69,7 @@ def test_what_is_recorded_stays_until_the_same_pair_is_recorded_again(tmp_path: 
         ledger = Ledger({"fifo": sources}, done, [FAILURE] if sources == "new" else [])
         results.write(results.recorded(results.read(file), ledger), file)
     assert results.read(file) == [
-        Result("fifo", "N0", 5, "old"),
+        Result("fifo", "N0", 5, "old", older=True),
         Result("fifo", "N1", 2, "new", (FAILURE,)),
     ]
 

@@ -11,6 +11,7 @@ from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.protocols.basic import Basic, BasicData
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.sequencing.service import SequencingService
 
 VIEW = View(G, 1, (1, 2, 3), 1)
 
@@ -122,6 +123,18 @@ def test_no_more_than_max_held_packets_wait_for_a_view() -> None:
     assert len(texts(machine.step([View(G, 2, (1, 2), 1, era=2)]))) == 2
 
 
+def test_who_fills_the_room_for_packets_of_a_view_to_come_is_blamed_and_not_who_comes_last() -> (
+    None
+):
+    machine = Basic(1, Options(max_held=3))
+    machine.step([View(G, 1, (1, 2, 3), 1)])
+    machine.step([data(n, era=9, src=2) for n in (1, 2)])
+    machine.step([data(1, era=2, src=3, text=b"honest")])
+    out = machine.step([data(2, era=2, src=3, text=b"too")])
+    assert out.faults == [(2, "more than 3 packets of a view not installed here")]
+    assert texts(machine.step([View(G, 2, (1, 3), 1, era=2)])) == [b"honest", b"too"]
+
+
 def test_an_unknown_header_is_a_fault_of_its_sender_and_harms_nothing() -> None:
     machine = started()
     before = machine.fingerprint()
@@ -216,13 +229,22 @@ def test_a_kept_frame_is_forgotten_only_when_all_have_delivered_it(
     machine = b.machines[1]
     assert isinstance(machine, OrderingProtocol)
     assert b.stable[1] == 0
-    assert [kept.payload for kept in machine.unstable(G)] == [b"m"]
+    assert payloads_kept(machine) == [b"m"]
     b.settle()
     assert b.stable[1] == 1
     for p in (1, 2, 3):
         machine = b.machines[p]
         assert isinstance(machine, OrderingProtocol)
-        assert machine.unstable(G) == ()
+        assert payloads_kept(machine) == []
+
+
+def payloads_kept(machine: OrderingProtocol) -> list[bytes]:
+    """What a change would supply to others."""
+    if isinstance(machine, SequencingService):
+        book, seat = machine.books.get(G), machine.seats.get(G)
+        frames = {**({} if seat is None else seat.kept), **({} if book is None else book.frames)}
+        return [entry.payload for entry in frames.values()]
+    return [kept.payload for kept in machine.unstable(G)]
 
 
 def test_a_kept_frame_sorts_by_sender_then_number() -> None:

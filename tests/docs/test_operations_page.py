@@ -17,6 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 from ordercast.cli.app import app
+from ordercast.runtime import founding
 from ordercast.runtime.options import NodeOptions
 from ordercast.service import daemon, http, member, sequencer
 from ordercast.service.layers import ConfigError, load
@@ -28,7 +29,9 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORDERCAS
     "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
     "COLUMNS": "80",
 }
-COMMANDS = ("node", "sequencer", "groups", "sequencers", "migrate", "drain")
+COMMANDS = (
+    "node", "sequencer", "groups", "sequencers", "migrate", "drain", "undrain", "forget", "recover",
+)  # fmt: skip
 
 
 def blocks(language: str) -> list[str]:
@@ -96,7 +99,11 @@ def test_the_file_of_the_page_is_accepted_and_its_unit_starts_a_daemon_with_it(
     file.write_text(text)
     settings = load(SequencerSettings, file).settings
     assert settings.other_peers == ("10.0.0.6:7700", "10.0.0.7:7700")
-    assert settings.node == {"heartbeat_ms": 200, "suspect_ms": 2000}
+    assert settings.node == {
+        "heartbeat_ms": 200,
+        "suspect_ms": 2000,
+        "voters": ("s1", "s2", "s3"),
+    }
     [unit] = blocks("ini")
     [start] = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     words = start.replace("/etc/ordercast/sequencer.toml", str(file)).replace("%H", "s1").split()
@@ -167,7 +174,7 @@ def test_every_option_of_the_commands_is_a_setting_or_stands_on_the_page() -> No
 
 def test_the_page_states_the_limits_that_hold() -> None:
     text = " ".join(PAGE.split())
-    assert f"no answer in {daemon.PEER_SECONDS:g} s" in text
+    assert f"no answer in {founding.ASK_SECONDS:g} s" in text
     assert f"{http.MAX_HEAD_BYTES // 1024} KiB and {http.REQUEST_SECONDS:g} seconds" in text
     assert f"{http.MAX_CONNECTIONS} connections are served" in text
     assert f"`close_timeout` ({NodeOptions().close_timeout:g} s)" in text

@@ -11,7 +11,8 @@ from ordercast.errors import ConfigError
 from ordercast.experiments.arrange import arranged
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.trial import Row, Trial, run_trial
-from ordercast.experiments.variants import WITHOUT_HEARSAY
+from ordercast.experiments.variants import BLOCKING, WITHOUT_HEARSAY
+from sequencers import S, Served
 
 RING = Coordinates(
     protocol="cbcast", members=8, groups=4, group_size=4, messages=30, every_us=2000.0, reply=1.0,
@@ -59,3 +60,18 @@ def test_groups_that_do_not_fit_on_a_line_are_refused() -> None:
 def test_only_protocols_that_pass_on_hearsay_can_do_without() -> None:
     with pytest.raises(ConfigError, match="hearsay = false and protocol = 'fifo': only 'cbcast'"):
         arranged(msgspec.structs.replace(RING, protocol="fifo", hearsay=False))
+
+
+@pytest.mark.parametrize("protocol", BLOCKING)
+def test_a_blocking_sender_has_one_message_under_way(protocol: str) -> None:
+    b = Served(BLOCKING[protocol], {1: ((1, 2), S)})
+    b.tell(1, 1, "a", "b")
+    assert b.find(1, S, text="a") and not b.find(text="b")
+    b.settle()
+    assert b.texts(2) == ["a", "b"]
+
+
+def test_only_senders_to_several_sequencers_block() -> None:
+    given = Coordinates(protocol="cbcast", options=(("blocking", True),))
+    with pytest.raises(ConfigError, match="blocking = true and protocol = 'cbcast'"):
+        arranged(given)

@@ -1,91 +1,145 @@
-"""Faults in the membership of nodes: each leaves out one rule."""
+"""Faults in a node: each leaves out one rule, of node views or of changes of groups."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from ordercast.core.ids import ProcessId
-from ordercast.membership.cluster_headers import EndView, NodeReport, PrepareView, ViewReady
-from ordercast.membership.ending import Ending, Frames, NextViews
-from ordercast.membership.nodes import LEAP, NodeView
-from ordercast.stack.clustered import ClusteredStack
+from ordercast.core.changing import End, FramesEnd
+from ordercast.core.events import Kept, Receive
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.membership.agreement import Agreement, Attempt, Cluster
+from ordercast.membership.agreement_headers import EndView, Suspect
+from ordercast.membership.node_view import NodeView
+from ordercast.process.process import Process
+from ordercast.views.changes import Changes, Groups
+from ordercast.views.flush import FrameFlush
+from ordercast.views.headers import Change
+
+# -- node views -----------------------------------------------------------------------------------
 
 
-class JudgesByTheInstalledView(ClusteredStack):
-    """A view that was prepared, and may be in force elsewhere, does not count in its votes."""
+class ForgetsWhatItAccepted(Agreement):
+    """Reports no proposal that it has accepted."""
 
-    def _say_ready(self) -> None:
-        before = list(self.ballots)
-        super()._say_ready()
-        if self.prepared is not None:
-            self.ballots = before
+    def _on_end(self, cluster: Cluster, src: ProcessId, end: EndView) -> None:
+        self.accepted = None
+        super()._on_end(cluster, src, end)
 
-
-class InstallsBeforeAllAreReady(ClusteredStack):
-    """As the coordinator: goes on when the first node has the union."""
-
-    def _on_ready(self, p: ProcessId, ready: ViewReady) -> None:
-        if self.ending is not None and p != self.me:
-            self.ending.unready = {p}
-        super()._on_ready(p, ready)
+    def invariants(self) -> None:
+        """None that it would keep."""
 
 
-class UnfinishedEnding(Ending):
-    """Takes the reports as they are."""
+class DecidesAlone(Agreement):
+    """As the one that leads: its own word is enough."""
 
-    def _late(self, newest: NodeReport) -> frozenset[ProcessId]:
-        return frozenset()
+    def _may_decide(self) -> bool:
+        return True
 
+    def _is_decided(self, attempt: Attempt, proposal: NodeView) -> bool:
+        return self.me in attempt.accepted_by
 
-class LetsNobodyFinish(ClusteredStack):
-    """As the coordinator: those who are ready for what another has installed do not finish it."""
+    def _look_whether_cut_off(self, cluster: Cluster) -> None:
+        return
 
-    def _follow(self, q: ProcessId, end: EndView) -> None:
-        if q == self.me:
-            assert self.ending is not None
-            self.ending.__class__ = UnfinishedEnding
-        super()._follow(q, end)
-
-
-class CountsJoinersAtOnce(ClusteredStack):
-    """As the coordinator: a view counts in votes before anybody else has it."""
-
-    def _announce(self, view: NodeView) -> None:
-        super()._announce(view)
-        self.ballots = self.ballots[-1:]
+    def invariants(self) -> None:
+        """None that it would keep."""
 
 
-class ForgetsWhatItPromised(ClusteredStack):
-    """Numbers its attempts after its own view, not after the attempts that it has followed."""
+class BelievesSuspicionsAtOnce(Agreement):
+    """As the one that leads: if one does not hear another, the younger of the two goes, at once."""
 
-    def _next_number(self) -> int:
-        assert self.node_view is not None
-        return self.node_view.number + (1 if self.pids[0] == self.me else LEAP)
-
-
-class BelievesSuspicionsAtOnce(ClusteredStack):
-    """As the coordinator: if one does not hear another, the younger of the two goes, at once."""
-
-    def _on_suspect(self, q: ProcessId, p: ProcessId) -> None:
-        if p in self.pids and q in self.pids and self.acting() == self.me != p:
-            self.detector.told(max(p, q, key=self.pids.index))
-            self._pursue()
+    def _on_suspect(self, cluster: Cluster, src: ProcessId, suspect: Suspect) -> None:
+        if suspect.pid in self.pids and self.leads and suspect.pid != self.me:
+            self.detector.told(max(suspect.pid, src, key=self.pids.index))
+            self._act(cluster)
 
 
-class NumbersViewsAlike(ClusteredStack):
+# -- changes --------------------------------------------------------------------------------------
+
+
+class InstallsBeforeAllAreReady(Changes):
+    """As the coordinator: goes on when it is ready itself."""
+
+    def _plan(self, groups: Groups, change: Change) -> None:
+        super()._plan(groups, change)
+        self.unready = {self.me}
+
+
+class FinishesNothing(Changes):
+    """As the coordinator: what all are ready for, and one that died may have shown, is void."""
+
+    def _prepared_by_all(self) -> Change | None:
+        return None
+
+
+class UnitesOneGroup(FrameFlush):
+    """Brings what is held of one group, and leaves the others as they are."""
+
+    def _union(self, g: GroupId, end: End) -> tuple[Kept, ...]:
+        assert isinstance(end, FramesEnd)
+        first = min(self.protocol.member_of, default=g)
+        return super()._union(g, end if g == first else msgspec.structs.replace(end, frames=()))
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+class WithAgreement(Process):
+    """A node with another agreement."""
+
+    agreement_kind: type[Agreement] = Agreement
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.agreement.__class__ = self.agreement_kind
+
+
+class NodeThatForgetsWhatItAccepted(WithAgreement):
+    agreement_kind = ForgetsWhatItAccepted
+
+
+class NodeThatDecidesAlone(WithAgreement):
+    agreement_kind = DecidesAlone
+
+
+class NodeThatBelievesSuspicions(WithAgreement):
+    agreement_kind = BelievesSuspicionsAtOnce
+
+
+class NodeThatInstallsTooEarly(Process):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.changes.__class__ = InstallsBeforeAllAreReady
+
+
+class NodeThatFinishesNothing(Process):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.changes.__class__ = FinishesNothing
+
+
+class NodeThatNumbersViewsAlike(Process):
     """Two sides that go on give the same numbers to their views."""
 
-    @property
-    def stride(self) -> int:
-        return 1
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.changes.target.stride = 1
 
 
-class UnitesOneGroup(ClusteredStack):
-    """As the coordinator: sends the union of one group, and leaves the others for later."""
+class NodeThatTakesWhatComesAfterItsReport(Process):
+    """Delivers a last packet of a dead node that came to it alone."""
 
-    def _prepare_for(
-        self, p: ProcessId, ending: Ending, found: NextViews
-    ) -> tuple[PrepareView, Frames]:
-        first = min(found.groups, default=0)
-        union = {key: kept for key, kept in found.union.items() if key[0] == first}
-        return super()._prepare_for(p, ending, msgspec.structs.replace(found, union=union))
+    @staticmethod
+    def _is_of_an_ending_era(machine: OrderingProtocol, packet: Receive) -> bool:
+        return False
+
+
+class NodeThatUnitesOneGroup(Process):
+    def step(self, events: Any) -> Any:
+        out = super().step(events)
+        for flush in self.groups.flushes.values():
+            flush.__class__ = UnitesOneGroup
+        return out

@@ -1,4 +1,5 @@
-"""Where faults in the membership of nodes show: a stage for each, over a few seeds."""
+"""Where faults of a node show: a stage for each, over a few seeds. Faults of the sequencing service
+that show only when groups change are here, too."""
 
 from __future__ import annotations
 
@@ -7,34 +8,37 @@ from random import Random
 
 import msgspec
 
-from faulty_machines import clusters
+from faulty_machines import clusters, sequencing
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.cluster_headers import InstallView, PrepareView
-from ordercast.membership.standing import ClusterOptions
+from ordercast.membership.agreement import ClusterOptions
+from ordercast.process.process import Process
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
-from ordercast.simulation.clustered import Boot, ClusterConfig, PartitionHosts
+from ordercast.protocols.sequencing.orders import Sequencing, SequencingCausal
+from ordercast.simulation.clustered import ClusterConfig, PartitionHosts
 from ordercast.simulation.config import GroupConfig
-from ordercast.simulation.delays import Exponential
-from ordercast.simulation.faults import Crash, Heal
+from ordercast.simulation.delays import Exponential, LogNormal
+from ordercast.simulation.faults import Crash, Heal, Join
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
-from ordercast.stack.clustered import ClusteredStack
-from sweep.ambush import CrashOfWhoEndsAView, CutBeforeInstall
+from ordercast.views.headers import Install
+from sweep.ambush import CrashOfWhoSays, CutBeforeInstall
 
 Protocol = type[OrderingProtocol]
 
 TIMEOUT_MS = 100
+OPTIONS = Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2)
 
 
 class FaultyCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in the membership, and where it shows."""
+    """One fault of a node or of its protocol, and where it shows."""
 
     name: str
     rule: str  # that is left out
     breaks: tuple[str, ...]  # one of these is found
     stage: Callable[[Random], ClusterConfig]
-    stack: type[ClusteredStack] = ClusteredStack
+    source: str = ""  # an erratum, or a tempting reading
+    process: type[Process] = Process
     protocol: Protocol = Fifo
     right: Protocol = Fifo
     seeds: int = 60
@@ -42,8 +46,8 @@ class FaultyCluster(msgspec.Struct, frozen=True, kw_only=True):
     def config(self, seed: int, *, faulty: bool) -> ClusterConfig:
         """The run that this seed gives, with the faulty machine or with the right one."""
         plain = self.stage(Random(f"{self.name} {seed}"))
-        protocol, stack = (self.protocol, self.stack) if faulty else (self.right, ClusteredStack)
-        return msgspec.structs.replace(plain, protocol=protocol, stack=stack, seed=seed)
+        protocol, process = (self.protocol, self.process) if faulty else (self.right, Process)
+        return msgspec.structs.replace(plain, protocol=protocol, process=process, seed=seed)
 
 
 def cluster(hosts: int, *faults: object, until_ms: float = 1500.0, **more: object) -> ClusterConfig:
@@ -55,16 +59,16 @@ def cluster(hosts: int, *faults: object, until_ms: float = 1500.0, **more: objec
         "workload": Workload(every_us=2_000.0, start_ms=92, reply=0.5, depth=2),
         "network": NetworkModel(fifo=True),
         "faults": faults,
-        "options": Options(retry_ms=20, gap_ms=20, status_ms=10, silence_ms=5, ack_delay_ms=2),
-        "cluster": ClusterOptions(heartbeat_ms=20, suspect_ms=TIMEOUT_MS),
+        "options": OPTIONS,
+        "cluster": ClusterOptions(heartbeat_ms=20, suspect_ms=TIMEOUT_MS, refound_ms=400),
         "until_ms": until_ms,
         "rest_ms": 300.0,
     }
     return ClusterConfig(**{**fields, **more})  # type: ignore[arg-type]
 
 
-def cut_when_prepared(rng: Random) -> ClusterConfig:
-    """V6 leaves 1 out. All have prepared it; 0 installs it, and is cut off from 1, 3 and 4."""
+def cut_at_install(rng: Random) -> ClusterConfig:
+    """A view leaves 1 out. 0 and 2 hear that it is decided, and are cut off from 3 and 4."""
     return cluster(
         5,
         PartitionHosts(((1,),), at_ms=rng.uniform(95, 110)),
@@ -73,33 +77,38 @@ def cut_when_prepared(rng: Random) -> ClusterConfig:
     )
 
 
-def crash_at_install(rng: Random) -> ClusterConfig:
-    """One crashes; then the one who ends the view says INSTALL and crashes, and not all hear it."""
+def two_sides(rng: Random) -> ClusterConfig:
+    """Two of five are cut off for a while."""
+    return cluster(5, PartitionHosts(((3, 4),), at_ms=rng.uniform(95, 110)), Heal(at_ms=600))
+
+
+def crash_at_a_change(rng: Random) -> ClusterConfig:
+    """One crashes; then the one that leads the change of the groups does, as it says INSTALL."""
     first = Crash(rng.choice((2, 3, 4)), at_ms=rng.uniform(97, 105), lose=0.5)
-    second = CrashOfWhoEndsAView(steps=0, at_ms=95, until_ms=300, lose=0.5, says=InstallView)
+    second = CrashOfWhoSays(Install, steps=0, at_ms=95, until_ms=400, lose=0.7)
     slow = NetworkModel(fifo=True, delay=Exponential(200, 2000))
     return cluster(6, first, second, network=slow)
 
 
-def crashes_of_two_coordinators(rng: Random) -> ClusterConfig:
-    """One crashes, then the one who ends the view, then the next one who does."""
-    first = Crash(4, at_ms=100)
-    second = CrashOfWhoEndsAView(steps=1, at_ms=99, until_ms=300)
-    third = CrashOfWhoEndsAView(steps=rng.randint(0, 2), at_ms=99, until_ms=300, says=PrepareView)
-    return cluster(7, first, second, third)
-
-
-def newcomers_on_a_small_side(rng: Random) -> ClusterConfig:
-    """0 is cut off from 1 and 2, and lets in two others before it knows."""
-    cut = PartitionHosts(((0, 3, 4),), at_ms=100)
-    boots = [Boot(h, at_ms=100 + rng.uniform(1, 60)) for h in (3, 4)]
-    return cluster(5, cut, *boots, Heal(at_ms=700), late=(3, 4))
+def sender_crash(rng: Random) -> ClusterConfig:
+    """One that speaks much crashes, and what it said last comes to some, and late."""
+    slow = NetworkModel(delay=Exponential(200, 6000))
+    return cluster(
+        5,
+        Crash(3, at_ms=rng.uniform(97, 120), lose=0.5),
+        workload=Workload(
+            senders=(3, 3, 1), every_us=700.0, burst=2, start_ms=92, reply=0.8, depth=3
+        ),
+        network=slow,
+    )
 
 
 def sides_that_merge(rng: Random) -> ClusterConfig:
     """Three sides go on, and come together again."""
     sides = PartitionHosts(((0, 1), (2,)), at_ms=rng.uniform(95, 110))
-    merge = ClusterOptions(heartbeat_ms=20, suspect_ms=TIMEOUT_MS, partition="merge")
+    merge = ClusterOptions(
+        heartbeat_ms=20, suspect_ms=TIMEOUT_MS, partition="merge", refound_ms=400
+    )
     return cluster(4, sides, Heal(at_ms=400), cluster=merge, until_ms=2500.0)
 
 
@@ -117,67 +126,105 @@ def overlapping_crash(rng: Random) -> ClusterConfig:
 
 
 def a_crash(rng: Random) -> ClusterConfig:
-    """One crashes, and its connections break, at some nodes earlier than at others."""
-    return cluster(5, Crash(rng.choice((1, 2)), at_ms=rng.uniform(100, 110)))
+    """One crashes, and no connection tells: all find out by its silence, at different times."""
+    crash = Crash(rng.choice((1, 2)), at_ms=rng.uniform(100, 120))
+    return cluster(5, crash, network=NetworkModel(delay=Exponential(200, 3000)))
+
+
+def join_second_group(rng: Random) -> ClusterConfig:
+    """Host 3 is in the first group and comes into the second."""
+    groups = (GroupConfig(members=(0, 1, 3)), GroupConfig(members=(0, 1)))
+    return overlapping(rng, groups, Join(3, 2, at_ms=rng.uniform(97, 115)))
+
+
+def overlapping(rng: Random, groups: tuple[GroupConfig, ...], *faults: object) -> ClusterConfig:
+    """Groups that share members; much is said while one of them changes."""
+    return cluster(
+        4,
+        *faults,
+        groups=groups,
+        messages=40,
+        workload=Workload(every_us=400.0, start_ms=94, reply=0.8, depth=3),
+        network=NetworkModel(loss=0.1, delay=LogNormal(1000, 1.2)),
+        until_ms=4000.0,
+    )
 
 
 ROWS = (
     FaultyCluster(
-        name="majority of the wrong view",
-        rule="a view that somebody has prepared decides, too",
-        breaks=("one primary side", "one view per number"),
-        stage=cut_when_prepared,
-        stack=clusters.JudgesByTheInstalledView,
+        name="decides alone",
+        rule="more than half of the voters must have accepted a view",
+        breaks=("one primary side", "one view per id"),
+        stage=two_sides,
+        process=clusters.NodeThatDecidesAlone,
     ),
     FaultyCluster(
-        name="installed before all are ready",
-        rule="INSTALL is said when all have the union",
-        breaks=("nobody is driven out",),
-        stage=crash_at_install,
-        stack=clusters.InstallsBeforeAllAreReady,
-    ),
-    FaultyCluster(
-        name="nobody finishes",
-        rule="what somebody has installed, those who are ready finish first",
-        breaks=("nobody is driven out",),
-        stage=crash_at_install,
-        stack=clusters.LetsNobodyFinish,
-    ),
-    FaultyCluster(
-        name="joiners vote at once",
-        rule="a view counts in votes when a majority of the one before has it",
-        breaks=("one primary side",),
-        stage=newcomers_on_a_small_side,
-        stack=clusters.CountsJoinersAtOnce,
-    ),
-    FaultyCluster(
-        name="attempts below what was promised",
-        rule="an attempt has a number above all that were followed",
-        breaks=("one view per number", "nothing is blocked"),
-        stage=crashes_of_two_coordinators,
-        stack=clusters.ForgetsWhatItPromised,
-    ),
-    FaultyCluster(
-        name="two sides number alike",
-        rule="numbers of views tell the sides apart",
-        breaks=("views",),
-        stage=sides_that_merge,
-        stack=clusters.NumbersViewsAlike,
+        name="forgets what it accepted",
+        rule="what may have been decided is proposed again, unchanged",
+        breaks=("one primary side", "one view per id"),
+        stage=cut_at_install,
+        process=clusters.NodeThatForgetsWhatItAccepted,
     ),
     FaultyCluster(
         name="the younger goes at once",
         rule="a suspicion counts when the suspect is silent here, too, or for long",
         breaks=("nobody is driven out",),
         stage=a_crash,
-        stack=clusters.BelievesSuspicionsAtOnce,
+        process=clusters.NodeThatBelievesSuspicions,
+    ),
+    FaultyCluster(
+        name="two sides number alike",
+        rule="numbers of views tell the sides apart",
+        breaks=("views",),
+        stage=sides_that_merge,
+        process=clusters.NodeThatNumbersViewsAlike,
+    ),
+    FaultyCluster(
+        name="installed before all are ready",
+        rule="INSTALL is said when all have what they lacked",
+        breaks=("agreement", "vsync"),
+        stage=sender_crash,
+        process=clusters.NodeThatInstallsTooEarly,
+    ),
+    FaultyCluster(
+        name="nobody finishes",
+        rule="what all are ready for is installed: one that died may have shown it",
+        breaks=("views", "vsync"),
+        stage=crash_at_a_change,
+        process=clusters.NodeThatFinishesNothing,
+    ),
+    FaultyCluster(
+        name="taken after the report",
+        rule="what comes after the report, and was not reported, is void",
+        breaks=("agreement", "vsync"),
+        stage=sender_crash,
+        process=clusters.NodeThatTakesWhatComesAfterItsReport,
     ),
     FaultyCluster(
         name="groups flushed one by one",
-        rule="one flush is for all groups",
+        rule="one change is for all groups that hang together",
         breaks=("agreement", "vsync", "causal.global"),
         stage=overlapping_crash,
-        stack=clusters.UnitesOneGroup,
+        process=clusters.NodeThatUnitesOneGroup,
         protocol=Cbcast,
         right=Cbcast,
+    ),
+    FaultyCluster(
+        name="sequencing: a joiner holds nothing",
+        source="E-K15",
+        rule="one that is about to be let in holds what names its group",
+        breaks=("total.pairwise",),
+        stage=join_second_group,
+        protocol=sequencing.AdmitsWithoutHolding,
+        right=Sequencing,
+    ),
+    FaultyCluster(
+        name="sequencing: foreign groups in D",
+        source="5.4: a member delivers what it has not delivered",
+        rule="what a context names of a group that is joined later is not delivered",
+        breaks=("agreement", "validity", "vsync"),
+        stage=join_second_group,
+        protocol=sequencing.MergesForeignGroups,
+        right=SequencingCausal,
     ),
 )

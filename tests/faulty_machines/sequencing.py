@@ -2,104 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from faulty_machines.sequenced import number_on_arrival
+from ordercast.core.changing import End, Ending, NextEra, NumbersEnd, Place, Places
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.numbering import Context, Numbered
-from ordercast.machinery.sequencer_headers import Delivered
-from ordercast.machinery.transfer import BookEntry, BookState
-from ordercast.protocols.sequencing.headers import AcceptedIn, Ids
+from ordercast.core.protocol import Options
+from ordercast.protocols.sequencing.book import Book
+from ordercast.protocols.sequencing.headers import OwnFrames, Request, Spread
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
     SequencingCausal,
     SequencingGlobal,
     SequencingHybrid,
 )
-from ordercast.protocols.sequencing.part import GroupPart
-from ordercast.protocols.sequencing.service import HandedOver
+from ordercast.protocols.sequencing.seat import Entry, Marker, Seat, Stay
+from ordercast.protocols.sequencing.service import Waits
+
+ID = 0  # as an era: the number is a sender's own count
 
 # -- numbers --------------------------------------------------------------------------------------
 
 
-class PartThatNumbersOnArrival(GroupPart):
-    number = number_on_arrival
-
-
 class NumbersOnArrival(Sequencing):
-    """The next number for whatever comes next."""
+    """The next number for whatever comes next; only a repeat is recognised."""
 
-    kind = PartThatNumbersOnArrival
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.came: set[tuple[GroupId, ProcessId, int]] = set()
 
-
-class PartWithoutHistory(GroupPart):
-    def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
-        return
+    def _take_up(self, p: ProcessId, request: Waits) -> bool:
+        g, _, asked, m = request
+        if g not in self.views:
+            return False
+        if g in self.books and (g, p, asked.n) not in self.came:
+            self.came.add((g, p, asked.n))
+            self._number(p, g, self.books[g], asked, m)
+        return True
 
 
 class KeepsNoHistory(Sequencing):
     """As printed: nothing is stored, so FETCH has no answer."""
 
-    kind = PartWithoutHistory
+    def _send_entry(self, p: ProcessId, g: GroupId, entry: Entry) -> None:
+        return
 
 
 # -- delivery -------------------------------------------------------------------------------------
-
-
-class PartThatAlwaysAsks(GroupPart):
-    def waits(self, g: GroupId, entry: Numbered) -> bool:
-        return self.service.must_wait(g, entry.context)
 
 
 class WaitsForTheSameSet(Sequencing):
     """T2 as printed, with D empty at first: what the context says of this process's groups is what
     it has delivered of them, no more and no less."""
 
-    kind = PartThatAlwaysAsks
-
-    def must_wait(self, g: GroupId, context: Context) -> bool:
-        here = {h: part.R for h, part in self.parts.items() if part.delivers and part.R and h != g}
-        said = {h: n for h, n in context if h in self.parts and self.parts[h].delivers}
-        for h in here | said:
-            self.blocked.setdefault(h, set()).add(g)
-        return super().must_wait(g, context) or here != said
+    def _may_deliver(self, g: GroupId, seat: Seat, item: Entry | Marker) -> bool:
+        if isinstance(item, Entry):
+            here = {h: s.at[1] for h, s in self.seats.items() if h != g and s.at[1]}
+            said = {h: N for h, _, N in item.context if h in self.seats}
+            if here != said:
+                for h in here | said:
+                    self.blocked.setdefault(h, set()).add(g)
+                return False
+        return super()._may_deliver(g, seat, item)
 
 
 class WaitsForTheSameNumbers(SequencingCausal):
     """T2 as equality of the numbers that the context names."""
 
-    def must_wait(self, g: GroupId, context: Context) -> bool:
-        return super().must_wait(g, context) or any(
-            h in self.parts and self.parts[h].delivers and n != self.parts[h].R for h, n in context
-        )
+    def _may_deliver(self, g: GroupId, seat: Seat, item: Entry | Marker) -> bool:
+        if isinstance(item, Entry):
+            for h, _, N in item.context:
+                if h in self.seats and self.seats[h].at[1] != N:
+                    self.blocked.setdefault(h, set()).add(g)
+                    return False
+        return super()._may_deliver(g, seat, item)
 
 
 class AdmitsWithoutHolding(Sequencing):
-    """Who asked to be let in delivers what comes after numbers of that group."""
+    """Who is about to be let in delivers what comes after numbers of that group."""
 
-    def _is_joining(self, h: GroupId) -> bool:
-        return False
+    def prepare(self, nexts: Sequence[NextEra]) -> None:
+        super().prepare(nexts)
+        self.unprepare()
 
 
 class CausalWithoutHolding(SequencingCausal):
     """The same, where the order is causal, too."""
 
-    def _is_joining(self, h: GroupId) -> bool:
-        return False
+    def prepare(self, nexts: Sequence[NextEra]) -> None:
+        super().prepare(nexts)
+        self.unprepare()
 
 
 class MergesForeignGroups(CausalWithoutHolding):
     """D := merge(D, context): numbers of a group that it joins later count as delivered."""
 
-    def put_in_force_of(self, view: View, *, member: bool) -> None:
-        part = self.parts[view.group]
-        known = self.seen.get(view.group, 0)
-        if member and view.group not in self.member_of and known > part.R:
-            part._start_after(known)
-        super().put_in_force_of(view, member=member)
+    def _change_seat(self, number: int, view: View, end: NumbersEnd, *, inside: bool) -> None:
+        before = self.seats.get(view.group)
+        joins = inside and (before is None or before.stay is not Stay.IN)
+        super()._change_seat(number, view, end, inside=inside)
+        era, known = self.context.get(view.group, (0, 0))
+        if joins and era == view.era and known > end.end:
+            self.seats[view.group].begin(era, known, end.last)
 
 
 # -- what the contexts name -----------------------------------------------------------------------
@@ -118,183 +124,97 @@ class NamesAllGroupsOfTheSequencer(SequencingHybrid):
 
     exact = True
 
-
-class PartThatForgetsLeavers(GroupPart):
-    def counted_members(self) -> frozenset[ProcessId]:
-        if self.book is None or self.latest is None:
-            return frozenset()
-        return frozenset(self.latest.members)
+    def _meets(self, g: GroupId) -> tuple[GroupId, ...]:
+        return tuple(h for h in self.books if h != g)
 
 
 class SplitsAtOnce(Sequencing):
     """A group that a member left shares it with no other any more."""
 
-    kind = PartThatForgetsLeavers
-
-
-class PartThatAcknowledgesWhatItReceived(GroupPart):
-    def acknowledge(self, g: GroupId) -> None:
-        received = self.taken
-        while received + 1 in self.arrived:
-            received += 1
-        self.acked = self.taken
-        if self.book is not None:
-            self._acknowledged(g, self.me, received)
-        else:
-            self.send(self.leader, g, Delivered(received))
-            self.start_timer(g, "repeat", self.options.retry_ms)
-
-    def learn(self, g: GroupId, top: int, stable: int) -> None:
-        super().learn(g, top, min(stable, self.taken))
+    def _fence(self, nexts: Sequence[NextEra], before: Mapping[GroupId, View | None]) -> None:
+        return
 
 
 class ForgetsWhatAllReceived(Sequencing):
     """Numbers that all have received, delivered or not, are named no more."""
 
-    kind = PartThatAcknowledgesWhatItReceived
+    def _done(self, seat: Seat) -> int:
+        return seat.got if seat.at[0] == seat.era else super()._done(seat)
 
 
 # -- a sender's context ---------------------------------------------------------------------------
 
 
-class PartThatAssigns(GroupPart):
-    def _accepted(self, g: GroupId, accepted: AcceptedIn) -> None:
-        super()._accepted(g, accepted)
-        if accepted.N:
-            self.service.seen[g] = accepted.N
-
-
 class OwnAcceptLowersTheContext(SequencingHybrid):
     """Rule 2 as printed: C_p.G := the number of the own message."""
 
-    kind = PartThatAssigns
-
-
-class PartThatTranslatesIds(GroupPart):
-    """Members wait until they know the numbers of a sender's frames before this one."""
-
-    def _is_early(self, frame: Numbered) -> bool:
-        return False
-
-    def waits(self, g: GroupId, entry: Numbered) -> bool:
-        for h, n in entry.context:
-            if n < 0 and self._is_unknown(h, entry.origin, -n):
-                self.service.blocked.setdefault(h, set()).add(g)
-                return True
-        return super().waits(g, entry)
-
-    def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
-        part = self.service.parts.get(h)
-        return part is not None and part.delivers and part.done.get(p, 0) < n
+    def _placed(self, g: GroupId, n: int, place: Place) -> None:
+        self.context[g] = place
+        super()._placed(g, n, place)
 
 
 class NamesIds(SequencingHybrid):
-    """SEQ(id) stands for a number that is not known. Who is not in its group ignores it."""
+    """SEQ(id) stands for a number that is not known: members wait until they know the numbers of a
+    sender's frames before this one. Who is not in its group ignores it."""
 
-    kind: type[GroupPart] = PartThatTranslatesIds
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.ids: OwnFrames = ()  # of the request that is taken up
 
-    def unsettled_before(self, g: GroupId) -> list[GroupId]:
-        return []
+    def _may_leave(self, view: View) -> bool:
+        return True
 
-    def exposed_before(self, g: GroupId) -> list[GroupId]:
-        return []
+    def _take_up(self, p: ProcessId, request: Waits) -> bool:
+        g, era, asked, m = request
+        self.ids = asked.after
+        return super()._take_up(p, (g, era, msgspec.structs.replace(asked, after=()), m))
 
-    def context(
-        self, part: GroupPart, g: GroupId, entry: Numbered, deps: Context, after: Ids
-    ) -> Context:
-        named = super().context(part, g, entry, deps, ())
-        return named + tuple((h, -n) for h, n in after)
+    def _context(
+        self, p: ProcessId, g: GroupId, book: Book, asked: Request | Spread
+    ) -> tuple[Places, Places]:
+        places, needs = super()._context(p, g, book, asked)
+        return places + tuple((h, ID, n) for h, n in self.ids), needs
 
+    def _may_deliver(self, g: GroupId, seat: Seat, item: Entry | Marker) -> bool:
+        if isinstance(item, Entry):
+            for h, era, n in item.context:
+                if era == ID and self._is_unknown(h, item.origin, n):
+                    self.blocked.setdefault(h, set()).add(g)
+                    return False
+        return super()._may_deliver(g, seat, item)
 
-class PartThatTranslatesAllIds(PartThatTranslatesIds):
     def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
-        part = self.service.parts.get(h)
-        return part is None or part.done.get(p, 0) < n
+        return h in self.seats and self.seats[h].last.get(p, 0) < n
+
+    def invariants(self) -> None:
+        """Its frames are under way to several sequencers."""
 
 
 class WaitsForForeignIds(NamesIds):
     """... waits for it, too, and will never hear its number."""
 
-    kind = PartThatTranslatesAllIds
+    def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
+        return h not in self.seats or self.seats[h].last.get(p, 0) < n
 
 
-# -- hand-over ------------------------------------------------------------------------------------
-
-OneBook = tuple[BookState, list[tuple[BookEntry, bytes]]]
-
-
-class PartThatForgetsRequests(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
-        state, entries = super().hand_over(g, to)
-        return msgspec.structs.replace(state, last=()), entries
-
-    def _prune(self, g: GroupId) -> None:  # one frame has several entries: they all stay
-        assert self.book is not None
-        self.start_timer(g, "status", self.options.status_ms)
-        self.learn(g, self.book.N, self.book.stable)
+# -- changes --------------------------------------------------------------------------------------
 
 
 class HandsOverNoRequests(Sequencing):
     """What was numbered is not known at the next sequencer."""
 
-    kind = PartThatForgetsRequests
-
-
-class PartThatLeavesBodies(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
-        state, _ = super().hand_over(g, to)
-        return msgspec.structs.replace(state, entries=0), []
-
-    def _resend(self, p: ProcessId, g: GroupId, N: int) -> None:
-        if self.book is not None and N in self.book.history:
-            super()._resend(p, g, N)
+    @classmethod
+    def decide(cls, groups: Mapping[GroupId, Ending]) -> dict[GroupId, End]:
+        ends = super().decide(groups)
+        return {g: msgspec.structs.replace(end, last=()) for g, end in ends.items()}
 
 
 class HandsOverNoBodies(Sequencing):
-    """Bodies stay behind."""
+    """Nobody fetches what the former sequencer alone has."""
 
-    kind = PartThatLeavesBodies
+    def _fetch(self, g: GroupId, seat: Seat) -> None:
+        if seat.source is None:
+            super()._fetch(g, seat)
 
-
-class HybridHandsOverNoBodies(SequencingHybrid):
-    """The same, where the next frame of the former sequencer may depend on such a body."""
-
-    kind = PartThatLeavesBodies
-
-
-class PartThatSpeaksAtOnce(GroupPart):
-    def exposed(self, g: GroupId, N: int) -> bool:
-        return self.book is not None and super().exposed(g, N)
-
-
-class SpeaksWhileItHandsOver(SequencingHybrid):
-    """What is in a book on its way counts as held by another."""
-
-    kind = PartThatSpeaksAtOnce
-
-
-class PartThatForgetsLingering(GroupPart):
-    def hand_over(self, g: GroupId, to: ProcessId) -> OneBook:
-        state, entries = super().hand_over(g, to)
-        return msgspec.structs.replace(state, lingering=(0, ())), entries
-
-
-class HandsOverNoLeavers(Sequencing):
-    """Who left a moment ago is not known at the next sequencer."""
-
-    kind = PartThatForgetsLingering
-
-
-class TakesOverOneByOne(Sequencing):
-    """Numbers a group while the books of those that must be with it are on their way."""
-
-    def succeed(self, books: Mapping[GroupId, HandedOver]) -> None:
-        for g, book in books.items():
-            super().succeed({g: book})
-
-
-class KeepsNoCopies(SequencingHybrid):
-    """The former sequencer forgets what it handed over as soon as the next one has it."""
-
-    def back_up(self, g: GroupId, source: ProcessId) -> bool:
-        return False
+    def is_ready(self, g: GroupId, end: End) -> bool:
+        return True

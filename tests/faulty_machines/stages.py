@@ -15,7 +15,6 @@ from ordercast.simulation import (
     FlushTo,
     GroupConfig,
     Join,
-    Leave,
     LogNormal,
     Uniform,
     Workload,
@@ -235,37 +234,8 @@ def guest_in_a_chain(_: Random) -> Fields:
     return {**two_groups(_), "groups": groups, "delay": LogNormal(500, 2.2), "workload": workload}
 
 
-def join_second_group(rng: Random) -> Fields:
-    """Process 3 is in the first group and comes into the second."""
-    groups = (
-        GroupConfig(members=(0, 1, 3), led=True, leader=2),
-        GroupConfig(members=(0, 1), led=True, leader=2),
-    )
-    return {
-        **two_groups(rng),
-        "groups": groups,
-        "delay": LogNormal(1000, 1.2),
-        "messages": 20,
-        "faults": (Join(3, 2, at_ms=rng.uniform(4, 12)),),
-    }
-
-
 def three_groups_lossy(_: Random) -> Fields:
     """Two processes are in three groups of one sequencer; packets are lost."""
     groups = tuple(GroupConfig(members=(0, 1), leader=3) for _ in range(3))
     options = msgspec.structs.replace(AT_ONCE, ack_every=1, ack_delay_ms=1, status_ms=1)
     return {**two_groups(_), "groups": groups, "loss": 0.2, "options": options, "messages": 12}
-
-
-def two_leave(rng: Random) -> Fields:
-    """Two processes are in both groups, and leave one of them at about the same time."""
-    at_ms = rng.uniform(4, 10)
-    return {
-        **two_groups(rng),
-        "groups": (
-            GroupConfig(members=(0, 1, 2), led=True, leader=3),
-            GroupConfig(members=(1, 2), led=True, leader=3),
-        ),
-        "delay": LogNormal(1000, 1.2),
-        "faults": (Leave(1, 1, at_ms=at_ms), Leave(2, 1, at_ms=at_ms + rng.uniform(0, 2))),
-    }

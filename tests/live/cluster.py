@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from live.namespaces import Network, environment
+from netlab.namespaces import Network
 from ordercast import Node
 from ordercast.runtime.options import NodeOptions
 from ordercast.runtime.processes import WorkerProcess
@@ -44,6 +44,13 @@ def off_loopback() -> dict[str, Any]:
     """What a node needs that speaks in the clear to other machines."""
     known = (*NodeOptions.__struct_fields__, *inspect.signature(Node).parameters)
     return {"insecure": True} if "insecure" in known else {}
+
+
+def python_path() -> str:
+    """For programs in namespaces: as here, and the folder of these tests can be imported."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.environ.get("PYTHONPATH")
+    return f"{folder}{os.pathsep}{path}" if path else folder
 
 
 class LiveCluster:
@@ -125,7 +132,7 @@ class LiveCluster:
         others = [n for n in self.network.members if n != name]
         seeds = [f"{self.network.address(other)}:{PORT}" for other in others]
         place: dict[str, Any] = {"bootstrap": True} if bootstrap else {"seeds": seeds}
-        path = f"PYTHONPATH={environment()['PYTHONPATH']}"
+        path = f"PYTHONPATH={python_path()}"
         if name in self.workers:
             await self.workers[name].close()
         worker = WorkerProcess(name, launcher=[*self.network.enter(name), "env", path])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from live.namespaces import refusal
+from netlab.namespaces import refusal
 
 
 @pytest.fixture(autouse=True, scope="session")

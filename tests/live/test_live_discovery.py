@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from live.namespaces import Network
+from netlab.namespaces import Network
 
 pytestmark = pytest.mark.xdist_group("live")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from live.cluster import LiveCluster
-from live.namespaces import Network
-from live.shaping import Shaped, shaping, shaping_refusal
 from live.verdict import kept
+from netlab.namespaces import Network
+from netlab.shaping import Shaped, shaping, shaping_refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live.cluster import LiveCluster
-from live.namespaces import Network
 from live.verdict import kept
+from netlab.namespaces import Network
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live.cluster import LiveCluster
-from live.namespaces import Network
-from live.shaping import shaping, shaping_refusal
 from live.verdict import kept
+from netlab.namespaces import Network
+from netlab.shaping import shaping, shaping_refusal
 from ordercast.runtime.processes import WorkerFailed
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 
 from certificates import signed
 from live.cluster import LiveCluster
-from live.namespaces import Network
-from live.shaping import Relay, relay_refusal
 from live.verdict import kept
+from netlab.namespaces import Network
+from netlab.shaping import Relay, relay_refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

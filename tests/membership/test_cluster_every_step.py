@@ -6,7 +6,7 @@ import pytest
 
 from ordercast.protocols.registry import PROTOCOLS
 from sweep.ambush import CountSteps, CrashAtStep
-from sweep.cluster_arenas import CLUSTERS, THOROUGH
+from sweep.cluster_arenas import THOROUGH
 from sweep.cluster_oracle import run
 from sweep.every_step import BEGINS_MS, CHANGES, HOSTS, Case, cases, config, config_of
 from sweep.trial import cluster_found
@@ -16,7 +16,7 @@ EVERY = 53  # of the crashes one in so many is tried here; a prime, so that all 
 
 def found(protocol: str, case: Case) -> list[tuple[str, str]]:
     page = PROTOCOLS[protocol]
-    return cluster_found(run(config_of(page, case)), CLUSTERS["cluster_steps"].wanted(page))
+    return cluster_found(run(config_of(page, case)))
 
 
 @pytest.mark.parametrize("change", CHANGES)

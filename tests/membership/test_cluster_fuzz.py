@@ -12,17 +12,22 @@ import pytest
 
 from ordercast.core.events import Multicast, Receive, Timer
 from ordercast.core.ids import ProcessId
-from ordercast.membership.cluster_headers import CLUSTER_GROUP, CLUSTER_HEADERS
-from ordercast.membership.nodes import GroupEntry, NodeEntry
-from ordercast.membership.standing import Ask, Broken, ClusterOptions, Found, GetIn, Policy
+from ordercast.errors import FrameError
+from ordercast.membership.agreement import ClusterOptions, Policy
+from ordercast.membership.node_view import NodeEntry
+from ordercast.process.commands import Broken, Connected, Found, Join, Seek
+from ordercast.process.headers import CLUSTER_HEADERS
+from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.stack.clustered import ClusteredStack
+from ordercast.views.groups import GroupEntry
+from ordercast.wire.codec import ChannelCodec
 
 RUNS = 40  # of each batch
 BATCHES = 6
 NODES = 4
 STRANGER = 9
 NUMBERS = (-2, -1, 0, 1, 2, 3, 4, 5, 9, 256, 261, 1 << 20, 1 << 40, 1 << 62)
+CODEC = ChannelCodec(CLUSTER_HEADERS)
 TEXTS = ("fifo", "n1", "agreed", "sequencer_pb", "nonsense", "")
 
 
@@ -33,20 +38,25 @@ class Town:
         policy: Policy = rng.choice(("primary", "merge"))
         options = ClusterOptions(heartbeat_ms=20, suspect_ms=100, partition=policy)
         self.nodes = {
-            p: ClusteredStack(NodeEntry(p, f"n{p}", 1), PROTOCOLS, cluster_options=options)
+            p: Process(NodeEntry(p, f"n{p}", 1), PROTOCOLS, cluster_options=options)
             for p in range(NODES)
         }
         self.flight: list[tuple[ProcessId, Receive]] = []
         self.step(0, Found())
+        for p in self.nodes:
+            for q in self.nodes:
+                if q != p:
+                    self.step(p, Connected(q, f"n{q}"))
         for p in range(1, NODES):
-            self.step(p, GetIn((0,)))
+            self.step(p, Seek((0,)))
             self.carry()
+        assert all(len(node.pids) == NODES for node in self.nodes.values())
         protocol = rng.choice(sorted(PROTOCOLS))
         group = GroupEntry(1, "g", "order", protocol, 0)
-        for p, node in self.nodes.items():
-            node.open_group(group)
-            self.step(p, Ask(group, "member"))
+        for p in self.nodes:
+            self.step(p, Join(group, "member"))
         self.carry()
+        assert all(node.is_in(1) for node in self.nodes.values())
         for p in self.nodes:
             self.step(p, Multicast(1, b"m"))
         if rng.random() < 0.8:
@@ -96,6 +106,16 @@ def nonsense(kind: Any, rng: Random) -> Any:
     return kind(*(nonsense(hints[field], rng) for field in kind.__struct_fields__))
 
 
+def travels(header: msgspec.Struct) -> bool:
+    """Would the wire let it through?"""
+    tag, raw = CODEC.encode_header(header)
+    try:
+        CODEC.decode(tag, raw)
+    except FrameError:
+        return False
+    return True
+
+
 def spoilt(value: Any, rng: Random) -> Any:
     """The same with one part that makes no sense."""
     if isinstance(value, msgspec.Struct) and value.__struct_fields__:
@@ -112,6 +132,21 @@ def spoilt(value: Any, rng: Random) -> Any:
     return rng.choice(NUMBERS) if isinstance(value, int) else value
 
 
+def made_timely(node: Process, header: Any, rng: Random) -> Any:
+    """The same for the view, the term and the attempt of this node, mostly: else it is dropped."""
+    view = node.node_view
+    if view is None or rng.random() < 0.2:
+        return header
+    timely = {
+        "view": view.id,
+        "ballot": node.agreement.promised,
+        "term": node.changes.term,
+        "attempt": node.changes.attempt,
+    }
+    fields = {name: timely[name] for name in header.__struct_fields__ if name in timely}
+    return msgspec.structs.replace(header, **fields)
+
+
 def harass(town: Town, rng: Random) -> None:
     """One packet arrives as it is, or spoilt, or one that was never sent; or time passes."""
     p = rng.choice(sorted(town.nodes))
@@ -124,14 +159,15 @@ def harass(town: Town, rng: Random) -> None:
         p, packet = town.flight.pop(rng.randrange(len(town.flight)))
         if packet.group == CLUSTER_GROUP and p in town.nodes:
             header = spoilt(packet.header, rng)
-            town.step(p, Receive(packet.src, CLUSTER_GROUP, 0, header, packet.payload))
+            if travels(header):
+                town.step(p, Receive(packet.src, CLUSTER_GROUP, 0, header, packet.payload))
     else:
         src = rng.choice([q for q in (*range(NODES), STRANGER) if q != p])
         header = nonsense(rng.choice(CLUSTER_HEADERS), rng)
-        followed = town.nodes[p].followed
-        if followed is not None and hasattr(header, "attempt") and followed.coordinator != p:
-            src = followed.coordinator
-            header = msgspec.structs.replace(header, attempt=followed)
+        header = made_timely(town.nodes[p], header, rng)
+        coordinator = town.nodes[p].coordinator
+        if coordinator not in (None, p) and rng.random() < 0.5:
+            src = coordinator
         town.step(p, Receive(src, CLUSTER_GROUP, 0, header, b"x"))
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.membership.load import IDLE_WEIGHT, NEWEST_SHARE
-from ordercast.membership.placement import Placement, Together
+from ordercast.placement.load import IDLE_WEIGHT, NEWEST_SHARE
+from ordercast.placement.placement import Placement, Together
 
 S, T, U = 101, 102, 103  # sequencers
 

@@ -7,9 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.membership.balance import LEAST_GAP, MOST_OF_GAP, PATIENCE, REST, Placed, best_move
-from ordercast.membership.load import LEAST_REQUESTS
-from ordercast.membership.placement import Move, Placement
+from ordercast.placement.balance import LEAST_GAP, MOST_OF_GAP, PATIENCE, REST, Placed, best_move
+from ordercast.placement.load import LEAST_REQUESTS
+from ordercast.placement.placement import Move, Placement
 
 S, T, U = 101, 102, 103  # sequencers
 

@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.membership.components import NEVER, STRONG, WEAK, Components
-from ordercast.membership.placement import strong_components, weak_components
+from ordercast.placement.components import NEVER, STRONG, WEAK, Components
+from ordercast.placement.placement import strong_components, weak_components
 
 Members = dict[int, set[int]]
 

@@ -190,7 +190,7 @@ def test_sequencer_D3_a_lost_last_message_is_noticed_by_the_status_of_an_idle_se
     b = bench(way.protocol, 1, 2)
     b.say(1, "last")
     b.lose()
-    b.ring(1, "status")
+    b.ring(1, "behind")
     b.bring(1, 2, Status(1, 0, 0))
     b.ring(2, "gap")
     b.carry()
@@ -204,7 +204,7 @@ def test_sequencer_D3_a_status_is_repeated_until_nobody_is_behind_and_then_no_mo
     b.say(1, "m")
     for _ in range(3):
         b.lose()
-        b.ring(1, "status")
+        b.ring(1, "behind")
     b.settle()
     assert b.texts(2) == ["m"]
     assert not any(b.timers.values())
@@ -214,7 +214,7 @@ def test_sequencer_D3_a_fetch_asks_for_no_more_than_the_batch(way: Way) -> None:
     b = bench(way.protocol, 1, 2, options=Options(fetch_batch=2))
     b.say(1, *"abcde")
     b.lose()
-    b.ring(1, "status")
+    b.ring(1, "behind")
     b.carry()
     b.ring(2, "gap")
     assert [p.header for p in b.find(2, 1, Fetch)] == [Fetch(1, 2)]
@@ -259,15 +259,92 @@ def test_sequencer_D4_a_number_that_was_delivered_but_not_consumed_is_not_report
     assert b.find(2, 1, Delivered(1))
 
 
-def test_sequencer_D4_a_lost_report_is_repeated_when_the_sequencer_asks(way: Way) -> None:
+def test_sequencer_D4_a_lost_report_is_repeated_by_who_sent_it(way: Way) -> None:
     b = bench(way.protocol, 1, 2, options=PROMPT)
     b.say(1, "m")
     b.bring(1, 2)
     b.lose(2, 1, Delivered)
-    b.ring(1, "status")
-    b.carry()
-    b.settle()
+    b.ring(2, "repeat")
+    b.bring(2, 1, Delivered(1))
     assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+
+
+def test_sequencer_D4_a_report_that_is_under_way_is_not_sent_again_for_a_status(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "m")
+    b.bring(1, 2)
+    b.ring(1, "behind")
+    b.bring(1, 2, Status(1, 0, 0))  # it crossed with the report
+    assert len(b.find(2, 1, Delivered)) == 1
+
+
+def test_sequencer_D4_the_sequencer_waits_longer_for_reports_that_come_late(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "m")
+    b.bring(1, 2)
+    first = b.timers[1][G, "behind"]
+    b.ring(1, "behind")
+    assert b.timers[1][G, "behind"] == 2 * first
+    b.carry()  # the report was not lost, the line is slow
+    b.ring(1, "behind")
+    b.say(1, "n")
+    assert b.timers[1][G, "behind"] == 2 * first
+
+
+def test_sequencer_D4_a_member_that_waits_for_a_slow_one_asks_ever_more_seldom(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, 3, options=Options(ack_every=1, driver_consumes=True))
+    b.say(1, "m")
+    b.carry()
+    b.step(2, Consumed(G, 1))  # 1 and 3 take their time
+    waits = []
+    for _ in range(4):
+        waits.append(b.timers[2][G, "repeat"])
+        b.ring(2, "repeat")
+        b.carry()
+    assert waits == [200, 400, 400, 800]  # the first answer was news: it knows of the report
+
+
+def test_sequencer_D3_a_number_that_is_known_only_for_a_moment_is_not_fetched(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "a", "b")
+    first = [p for p in b.flight if getattr(p.header, "N", 0) == 1 or p.header == Body(1)]
+    b.arrive(*[p for p in b.flight if p not in first])
+    b.arrive(*first)
+    b.say(1, "c", "d")
+    b.arrive(*[p for p in b.flight if getattr(p.header, "N", 0) == 4 or p.header == Body(4)])
+    assert machine(b, 2).R == 2
+    b.ring(2, "gap")  # started for number 1, which has come; 3 may be on its way
+    assert not b.find(2, 1, Fetch)
+    b.ring(2, "gap")
+    assert [p.header for p in b.find(2, 1, Fetch)] == [Fetch(3, 3)]
+
+
+def test_sequencer_D3_a_fetch_without_an_answer_is_repeated_ever_more_seldom(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=PROMPT)
+    b.say(1, "a")
+    b.lose()
+    b.ring(1, "behind")
+    b.bring(1, 2, Status)
+    waits = []
+    for _ in range(4):
+        waits.append(b.timers[2][G, "gap"])
+        b.ring(2, "gap")
+    assert waits == [200, 200, 400, 800]
+    b.settle()
+    assert b.texts(2) == ["a"]
+
+
+def test_sequencer_D2_a_request_without_an_answer_is_repeated_ever_more_seldom(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
+    b.say(2, "a")
+    waits = []
+    for _ in range(5):
+        b.lose()
+        waits.append(b.timers[2][G, "retry"])
+        b.ring(2, "retry")
+        if not b.flight:
+            b.say(1, "keeps the bench busy")
+    assert waits == [200, 200, 400, 800, 1600]
 
 
 def test_sequencer_D5_the_first_number_is_1_and_R_is_the_last_one_delivered(way: Way) -> None:

@@ -29,6 +29,8 @@ from ordercast.transport.contract import Counters, Limits
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tls import Tls
+from ordercast.wire.control import Refuse
+from ordercast.wire.opening import pack_opening
 from patients import closed_port, entry, firewall, free_port, patient, speaker, translated
 
 PATIENCE = 20.0  # seconds; nothing here needs a hundredth of it ...
@@ -70,7 +72,7 @@ async def test_two_nodes_and_a_third_that_may_come_are_healthy() -> None:
                 "this node can listen", "a node answers", "round trip", "event loop",
                 "it reaches this node", "every member can be reached", "it is one cluster",
                 "the name is free", "room for a node", "options that all share",
-                "the group's order", "heartbeats fit",
+                "the group's order", "heartbeats fit", "programs read",
             }  # fmt: skip
             assert bob.address in {passed.where for passed in diagnosis.passed}
 
@@ -343,10 +345,9 @@ async def test_another_wire_version_is_told_with_both_numbers() -> None:
 
 
 async def test_a_node_that_has_too_many_strangers_says_so_itself() -> None:
-    full = oc.Node("alice", bootstrap=True, max_nodes=1)
-    async with full as alice, oc.Node("bob", bootstrap=True) as bob:
-        await bob._presence.peers.dial(alice.address, 1.0)  # the one stranger that it takes
-        seen = the_one(await examined(alice.address), "full")
+    refusal = pack_opening(Refuse("full", "more than 1 connections wait to be let in"))
+    async with speaker(refusal, waits_for=b"OCST") as address:
+        seen = the_one(await examined(address), "full")
     assert "more than 1 connections wait to be let in" in seen
 
 
@@ -384,12 +385,6 @@ async def test_the_limits_of_the_coordinator_count_though_another_node_was_asked
         diagnosis = await examined(bob.address)
         assert the_one(diagnosis, "full") == "2 nodes are in, and max_nodes=2"
         assert diagnosis.findings[0].where == alice.address
-
-
-async def test_a_cluster_that_has_let_in_too_many_is_told_with_its_limit() -> None:
-    stats = {"nodes": 1, "max_nodes": 9, "leads": {"starts": 5, "max_starts": 5}}
-    async with patient(stats=stats) as alice:
-        assert "max_starts=5" in the_one(await examined(alice.address), "full")
 
 
 @pytest.mark.parametrize(
@@ -652,6 +647,24 @@ async def test_round_trips_that_are_too_slow_for_the_heartbeats_are_told() -> No
     assert "5 round trips, " in seen and "jitter" in seen and "may be 1 ms late at most" in seen
 
 
+async def test_a_second_cluster_that_a_node_knows_of_is_told() -> None:
+    other = {"coordinator": "carol#1", "address": "127.0.0.1:7799", "nodes": 2}
+    stats = {"nodes": 1, "max_nodes": 9, "other_clusters": [other]}
+    async with patient("alice", stats=stats) as alice:
+        seen = the_one(await examined(alice.address), "second_cluster")
+    assert "127.0.0.1:7799 answers as another one of that name, coordinated by carol#1" in seen
+
+
+async def test_a_trace_that_cannot_be_written_is_told() -> None:
+    recorder = {"failing": "No space left on device", "lost": 7}
+    stats = {"nodes": 1, "max_nodes": 9, "recorder": recorder}
+    async with patient("alice", stats=stats) as alice:
+        seen = the_one(await examined(alice.address), "trace_fails")
+    assert seen == (
+        "alice#1 cannot write its trace (No space left on device); 7 records are missing so far"
+    )
+
+
 async def test_an_event_loop_that_stands_still_is_told() -> None:
     stalls = {"longest_ms": 1500.0, "seconds_ago": 60.0, "notable": 3}
     stats = {"nodes": 1, "max_nodes": 9, "loop_stalls": stalls}
@@ -685,6 +698,34 @@ async def test_a_stall_is_forgotten_after_a_while_and_a_longer_one_takes_its_pla
     assert longest_ms(0.0, 2 * WINDOW_SECONDS) == 100
     assert longest_ms(0.0, 3 * WINDOW_SECONDS) == 0
     assert stalls.stats()["notable"] == 4
+
+
+# -- programs that hold others up -----------------------------------------------------------------
+
+
+async def test_a_member_whose_program_does_not_read_is_told_once_whoever_says_it() -> None:
+    stats = {"groups": {"g": {"slow_members": {"bob": 12.5}}}}
+    guest = {"guest_of": {"g": {"slow_members": {"bob": 12.0}}}}
+    async with patient("alice", stats=stats) as alice, patient("carol", stats=guest) as carol:
+        diagnosis = await examined(alice.address, carol.address)
+    (finding,) = [one for one in diagnosis.findings if one.code == "slow_member"]
+    assert finding.where == "bob"
+    assert finding.seen.startswith("the program of bob has taken nothing of group 'g' for 12.5 s")
+
+
+async def test_a_loop_that_stands_now_is_told_by_those_who_hear_its_pulses() -> None:
+    stats = {"pulses": {"port": 7700, "standing_still": {"bob": 3.5}}}
+    async with patient("alice", stats=stats) as alice:
+        seen = the_one(await examined(alice.address), "standing")
+    assert seen == "the event loop of bob stands still, for 3.5 s"
+
+
+async def test_pulses_that_do_not_arrive_are_noted() -> None:
+    stats = {"pulses": {"port": 7700, "never_heard_from": ["bob", "carol"]}}
+    async with patient("alice", stats=stats) as alice:
+        diagnosis = await examined(alice.address)
+    assert the_one(diagnosis, "no_pulses") == "no pulse has come at UDP port 7700 from bob, carol"
+    assert {one.level for one in diagnosis.findings} == {"note"}
 
 
 # -- wrong input, and the catalogue ---------------------------------------------------------------

@@ -174,16 +174,16 @@ async def test_a_group_that_was_left_is_forgotten_when_others_have_what_was_ther
 ) -> None:
     async with ordercast_cluster(2, order="hybrid") as cluster:
         stacks = [node._presence.engine.stack for node in cluster.nodes]
-        (gid,) = stacks[0].entries
+        (gid,) = stacks[0].groups.entries
         group, stack = next(
             (group, stack)
             for group, stack in zip(cluster.groups, stacks, strict=True)
-            if not stack.leads(gid)
+            if not stack.numbers(gid)
         )
         await group.multicast(b"1")
         await group.leave()
         async with asyncio.timeout(10):
-            while gid in stack.protocols:
+            while gid in stack.groups.machines:
                 await asyncio.sleep(0.01)
 
 
@@ -299,8 +299,8 @@ def test_without_a_word_where_the_cluster_is_no_node_is_made() -> None:
 
 
 def test_two_words_where_the_cluster_is_contradict_each_other() -> None:
-    with pytest.raises(oc.ConfigError, match=r"bootstrap=True and seeds=\('127.0.0.1:1',\)"):
-        oc.Node("alice", bootstrap=True, seeds=["127.0.0.1:1"])
+    with pytest.raises(oc.ConfigError, match=r"seeds=\('127.0.0.1:1',\) and members=.* given"):
+        oc.Node("alice", seeds=["127.0.0.1:1"], members={"alice": "127.0.0.1:2"})
 
 
 def test_a_node_must_be_in_its_own_member_list() -> None:
@@ -337,12 +337,13 @@ async def test_a_node_whose_start_is_refused_can_be_closed() -> None:
     assert repr(node) == "<Node 'alice', closed>"
 
 
-async def test_a_cluster_that_has_let_in_all_its_nodes_says_so() -> None:
-    async with oc.Node("alice", bootstrap=True, max_starts=2) as alice:
-        async with oc.Node("bob", seeds=[alice.address]):
-            pass
-        with pytest.raises(oc.UsageError, match="max_starts=2"):
-            await oc.Node("carol", seeds=[alice.address]).start()
+async def test_max_starts_is_accepted_and_limits_nothing() -> None:
+    with pytest.warns(DeprecationWarning, match="no effect"):
+        alice = oc.Node("alice", bootstrap=True, max_starts=2)
+    async with alice:
+        for name in ("bob", "carol", "dave"):
+            async with oc.Node(name, seeds=[alice.address]):
+                pass
 
 
 def test_seeds_that_are_one_string_are_refused() -> None:
@@ -386,6 +387,8 @@ async def test_options_that_must_be_equal_everywhere_are_compared(option: dict) 
 
 
 def test_contradicting_options_name_both_values_and_the_rule() -> None:
+    with pytest.raises(oc.ConfigError, match=r"node_window_bytes=9000 with max_message=9000.*fit"):
+        oc.Node("alice", bootstrap=True, node_window_bytes=9000, max_message=9000)
     with pytest.raises(oc.ConfigError, match=r"window_bytes=1000 with max_message=5000.*fit"):
         oc.Node("alice", bootstrap=True, window_bytes=1000, max_message=5000)
     with pytest.raises(oc.ConfigError, match=r"reply_reserve=1 with max_message=5.*reserve"):
@@ -492,3 +495,10 @@ async def test_a_node_that_was_not_started_or_is_closed_says_so() -> None:
             await node.start()
     with pytest.raises(oc.UsageError, match="is closed"):
         await node.join("g", order="total")
+
+
+@pytest.mark.parametrize("name", ["blocking", "bodies_stay"])
+def test_an_option_of_a_former_release_warns_and_changes_nothing(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{name} has no effect any more"):
+        node = oc.Node("alice", bootstrap=True, **{name: True})
+    assert not hasattr(node, name)

@@ -83,7 +83,7 @@ async def test_others_need_not_wait_for_the_seal_of_a_log(
     async with ordercast_cluster(1, order="total", trace=tmp_path) as cluster:
         known_to_be_gone = False
 
-        def close_when_the_leader_knows(recorder: Recorder) -> None:
+        def seal_when_the_leader_knows(recorder: Recorder, seconds: float) -> None:
             nonlocal known_to_be_gone
             for _ in range(10_000):
                 if cluster.leader.stats()["nodes"] == 1:
@@ -92,7 +92,7 @@ async def test_others_need_not_wait_for_the_seal_of_a_log(
                 time.sleep(0.001)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Recorder, "close", close_when_the_leader_knows)
+            patch.setattr(Recorder, "seal", seal_when_the_leader_knows)
             await cluster.nodes[0].aclose()
         assert known_to_be_gone
 
@@ -100,10 +100,10 @@ async def test_others_need_not_wait_for_the_seal_of_a_log(
 async def test_a_log_that_cannot_be_sealed_does_not_keep_the_node_in_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(recorder: Recorder) -> None:
+    def refuse(recorder: Recorder, seconds: float) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(Recorder, "close", refuse)
+    monkeypatch.setattr(Recorder, "seal", refuse)
     async with oc.Node("alice", bootstrap=True) as leader:
         node = oc.Node("bob", seeds=[leader.address], trace=tmp_path)
         await node.start()

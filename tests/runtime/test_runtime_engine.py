@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 
+from ordercast.core.changing import FramesEnd, NextEra
 from ordercast.core.declaration import Network
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.core.protocol import Options
-from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
-from ordercast.membership.standing import ClusterOptions
+from ordercast.membership.agreement import ClusterOptions, Standing
+from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
+from ordercast.process.headers import headers_of
+from ordercast.process.process import Process
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.runtime.engine import LINKS, Engine
-from ordercast.stack.clustered import ClusteredStack
-from ordercast.stack.stack import headers_of
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Row
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import LINK_CHANNEL
 from ordercast.wire.frame import Splitter, pack
@@ -28,14 +31,17 @@ KEPT: GroupId = 6
 OPTIONS = Options(retry_ms=1, ack_delay_ms=1)
 
 
-def stack(me: ProcessId, network: Network) -> ClusteredStack:
+def stack(me: ProcessId, network: Network) -> Process:
     """Of a node in a cluster of two, where a third one leads."""
     entries = tuple(NodeEntry(pid, f"p{pid}", 1) for pid in (0, 1, 2))
-    made = ClusteredStack(
+    made = Process(
         entries[me], PROTOCOLS, cluster_options=ClusterOptions(), network=network,
         cluster_network="N2", options=OPTIONS,
     )  # fmt: skip
-    made._put_in_force(NodeView(1, entries))
+    pids = tuple(node.pid for node in entries)
+    made.agreement.view = NodeView(ViewId(0, 0, 1), entries, pids, 1)
+    made.agreement.standing = Standing.IN
+    made.listens = frozenset(pids)
     return made
 
 
@@ -54,8 +60,14 @@ class Side:
 
     def begin(self, *groups: GroupId) -> None:
         for g in groups:
-            self.engine.open(GroupEntry(g, f"g{g}", "fifo", "fifo", 1))
-            self.engine.step([View(g, 1, (1, 2), 1)])
+            entry = GroupEntry(g, f"g{g}", "fifo", "fifo", 1)
+            self.engine.open(entry)
+            self.engine.stack.changes.directory.put(Row(entry, 1, 1, (1, 2), (), 1))
+            self.engine.stack.begin(1, (NextEra(View(g, 1, (1, 2), 1), FramesEnd()),))
+
+    def close(self, g: GroupId) -> None:
+        self.engine.stack.groups.close(g)
+        self.engine._close_channel(g)
 
     def transmit_wide(self, to: tuple[ProcessId, ...], packet: bytes, content: Hashable) -> None:
         self.transmit(to, packet, content)
@@ -104,7 +116,7 @@ async def test_a_link_goes_on_over_packets_of_a_group_that_the_receiver_left() -
     a, b = pair()
     for side in (a, b):
         side.begin(LEFT, KEPT)
-    b.engine.close(LEFT)
+    b.close(LEFT)
     a.engine.multicast(LEFT, b"for nobody")
     a.engine.multicast(KEPT, b"behind it")
     await until(lambda: (KEPT, b"behind it") in b.delivered)
@@ -119,7 +131,7 @@ async def test_a_link_repeats_packets_of_a_group_that_the_sender_left() -> None:
         side.begin(LEFT, KEPT)
     a.loses = lambda: a.lost < 1
     a.engine.multicast(LEFT, b"lost at first")
-    a.engine.close(LEFT)
+    a.close(LEFT)
     a.engine.multicast(KEPT, b"behind it")
     await until(lambda: (KEPT, b"behind it") in b.delivered)
     assert b.delivered == [(LEFT, b"lost at first"), (KEPT, b"behind it")]

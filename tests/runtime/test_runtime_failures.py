@@ -9,8 +9,8 @@ import logging
 import pytest
 
 import ordercast as oc
-from ordercast.membership.nodes import NodeEntry
-from ordercast.membership.standing import Broken, Quit
+from ordercast.membership.node_view import NodeEntry
+from ordercast.process.commands import Broken, Leave
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.wire.frame import pack
 
@@ -108,10 +108,10 @@ async def test_nothing_is_kept_of_nodes_that_came_and_went(
             await visitor.aclose()
         else:
             visitor._presence.peers.bound[0].abort("cut")
+        [machine] = cluster.nodes[0]._presence.engine.stack.groups.every()
+        while pid in machine.done or (machine.book and pid in machine.book.last):
+            await asyncio.sleep(0.001)
         for node in (cluster.leader, cluster.nodes[0]):
-            machine = next(iter(node._presence.engine.stack.protocols.values()))
-            while pid in machine.done or (machine.book and pid in machine.book.last):
-                await asyncio.sleep(0.001)
             assert node.stats()["nodes"] == 2
         await visitor.aclose()
     await reading
@@ -314,7 +314,7 @@ async def test_a_node_that_dies_after_it_left_changes_no_view_any_more(
 async def test_a_node_that_dies_while_it_leaves_holds_nobody_up(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total", max_message=10, window_bytes=300) as cluster:
         stays, leaves = cluster.nodes
-        leaves._presence.engine.step([Quit(cluster.groups[1]._member.group.gid)])
+        leaves._presence.engine.step([Leave(cluster.groups[1]._member.group.gid)])
         leaves._presence.engine.stop()  # it will not see its last view, nor acknowledge anything
         await view_of(stays, ("p1",))
         await cluster.kill(1)
@@ -329,7 +329,7 @@ async def test_a_leave_under_way_survives_the_coordinator(ordercast_cluster) -> 
     async with ordercast_cluster(3, order="total") as cluster:
         cluster.leader._presence.engine.stop()
         leaving = asyncio.ensure_future(cluster.groups[0].leave())
-        while not cluster.nodes[0]._presence.engine.stack.unwants:
+        while not cluster.nodes[0]._presence.engine.stack.changes.unmet:
             await asyncio.sleep(0.001)
         assert not leaving.done()
         await cluster.kill_leader()

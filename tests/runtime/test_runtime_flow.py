@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 import ordercast as oc
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.options import FRAME_COST, MESSAGE_COST
-from ordercast.runtime.window import Window
+from ordercast.runtime.window import NodeWindow, Window
 
 BODY = 10
 SMALLEST = {
@@ -187,8 +188,8 @@ async def test_a_busy_sender_lets_the_loop_turn() -> None:
 
 
 async def test_the_window_grants_room_in_the_order_of_asking() -> None:
-    window = Window(size=10, reserve=10)
-    window.free -= 10
+    window = Window(size=10, reserve=10, node=NodeWindow(100, 10))
+    window.take(10)
     window.sealed(10)
     granted: list[str] = []
 
@@ -201,15 +202,14 @@ async def test_the_window_grants_room_in_the_order_of_asking() -> None:
     window.stable_up_to(1)
     await asyncio.sleep(0)
     assert granted == ["big", "small"] and window.free == 0 and len(window.waiters) == 1
-    window.free += 10
-    window.stable_up_to(1)
+    window.give_back(10)
     await asyncio.gather(*tasks)
     assert granted == ["big", "small", "late"] and window.free == 5
 
 
 async def test_room_granted_to_a_cancelled_task_is_given_back() -> None:
-    window = Window(size=10, reserve=10)
-    window.free -= 10
+    window = Window(size=10, reserve=10, node=NodeWindow(100, 10))
+    window.take(10)
     window.sealed(10)
     task = asyncio.ensure_future(window.wait_for(4))
     await asyncio.sleep(0)
@@ -217,7 +217,99 @@ async def test_room_granted_to_a_cancelled_task_is_given_back() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert window.free == 10
+    assert window.free == 10 and window.node.free == 100
+
+
+# -- one window for all groups of a node ----------------------------------------------------------
+
+
+async def test_what_a_node_has_under_way_in_all_groups_together_is_bounded() -> None:
+    limits = {"max_message": 1000, "window_bytes": 20_000, "node_window_bytes": 50_000}
+    async with oc.Node("alice", bootstrap=True, **limits) as node:
+        groups = [await node.join(f"g{n}", order="total") for n in range(20)]
+
+        async def flood(group: oc.Group) -> None:
+            for _ in range(50):
+                await group.multicast(bytes(1000))
+
+        floods = [asyncio.ensure_future(flood(group)) for group in groups]
+        while not node.stats()["groups_waiting"]:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        stats = node.stats()
+        used = [group["window_used"] for group in stats["groups"].values()]
+        assert sum(used) == stats["node_window_used"] <= stats["node_window_bytes"] == 50_000
+        assert sum(group["inbox_bytes"] for group in stats["groups"].values()) < 50_000
+        assert not any(flood.done() for flood in floods)
+        assert len(await read_all(node, 20 * 50)) == 20 * 50
+        await asyncio.gather(*floods)
+        while node.stats()["node_window_used"]:
+            await asyncio.sleep(0.001)
+
+
+async def test_the_room_of_the_node_goes_round_the_groups_that_wait() -> None:
+    node = NodeWindow(10, reserve=10)
+    busy, one, other = (Window(size=10, reserve=10, node=node) for _ in range(3))
+    busy.take(10)
+    granted: list[str] = []
+
+    async def ask(window: Window, name: str) -> None:
+        await window.wait_for(4)
+        granted.append(name)
+
+    asking = [(one, "one 1"), (one, "one 2"), (one, "one 3"), (other, "other 1")]
+    tasks = [asyncio.ensure_future(ask(*each)) for each in asking]
+    await asyncio.sleep(0)
+    assert other.room <= 0 and not granted
+    for _ in range(4):
+        busy.give_back(2)
+        await asyncio.sleep(0)
+    assert granted == ["one 1", "other 1"] and node.free == 0
+    one.give_back(4)
+    other.give_back(4)
+    await asyncio.gather(*tasks)
+    assert granted == ["one 1", "other 1", "one 2", "one 3"]
+
+
+async def test_a_group_that_ends_gives_its_room_to_the_others() -> None:
+    node = NodeWindow(10, reserve=10)
+    ended, other = (Window(size=10, reserve=10, node=node) for _ in range(2))
+    ended.take(10)
+    ended.sealed(8)
+    late, waiting = (asyncio.ensure_future(w.wait_for(6)) for w in (ended, other))
+    await asyncio.sleep(0)
+    ended.close(oc.GroupClosed("left"))
+    await waiting
+    with pytest.raises(oc.GroupClosed):
+        await late
+    ended.stable_up_to(1)
+    ended.give_back(2)
+    ended.close(oc.GroupClosed("left"))
+    assert node.free == 4 and not node.waiting
+
+
+async def test_whoever_gives_up_waiting_for_room_of_the_node_stops_nobody() -> None:
+    node = NodeWindow(10, reserve=10)
+    busy, one, other = (Window(size=10, reserve=10, node=node) for _ in range(3))
+    busy.take(8)
+    large, small = asyncio.ensure_future(one.wait_for(5)), asyncio.ensure_future(other.wait_for(2))
+    await asyncio.sleep(0)
+    assert not small.done()  # nobody overtakes
+    large.cancel()
+    await small
+    assert node.free == 0 and not node.waiting
+
+
+async def test_replies_in_many_groups_are_bounded_by_the_window_of_the_node() -> None:
+    limits = SMALLEST | {"node_window_bytes": SMALLEST["window_bytes"]}
+    async with oc.Node("alice", bootstrap=True, **limits) as node:
+        groups = [await node.join(f"g{n}", order="total") for n in range(20)]
+        assert isinstance(await anext(aiter(node)), oc.View)  # this task reads the stream
+        with pytest.raises(oc.UsageError, match=r"\(node_window_bytes="):
+            for number in range(100):
+                await groups[number % 20].multicast(bytes(BODY))
+        # The window, the reserve, and one reply to each of the views that it took.
+        assert node.stats()["node_window_used"] <= 22 * SMALLEST["window_bytes"]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -254,3 +346,97 @@ async def test_a_leave_that_is_cancelled_goes_on_and_the_group_can_be_joined_aga
             await asyncio.sleep(0.001)
         group = await cluster.nodes[0].join("main", order="total")
         assert group.members == ("p2", "p1")
+
+
+# -- the event loop turns -------------------------------------------------------------------------
+
+WORK_SECONDS = 0.004  # longer than anybody may keep the event loop, however slow the machine is
+
+
+class Bystander:
+    """Counts the turns of the event loop that it gets."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def __aenter__(self) -> Bystander:
+        self._task = asyncio.ensure_future(self._run())
+        await asyncio.sleep(0)
+        self.turns = 0
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
+
+
+async def test_a_reader_that_computes_for_each_buffered_event_lets_the_loop_turn() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        group = await node.join("g", order="total")
+        await (await group.multicast_many([b"x"] * 30)).ordered()
+        async with Bystander() as bystander:
+            taken = 0
+            async for _ in node:
+                time.sleep(WORK_SECONDS)
+                taken += 1
+                if taken == 31:
+                    break
+            assert bystander.turns >= 30
+
+
+async def test_a_reader_of_batches_lets_the_loop_turn_between_them() -> None:
+    async with oc.Node("alice", bootstrap=True, frame_bytes=1, max_batch=1) as node:
+        group = await node.join("g", order="total")
+        await (await group.multicast_many([b"x"] * 30)).ordered()
+        async with Bystander() as bystander:
+            taken = 0
+            async for batch in node.batches():
+                time.sleep(WORK_SECONDS)
+                taken += len(batch)
+                if taken == 31:
+                    break
+            assert bystander.turns >= 30
+
+
+async def test_a_reader_that_is_cancelled_while_it_lets_the_loop_turn_loses_nothing() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        group = await node.join("g", order="total")
+        await (await group.multicast_many([b"%d" % number for number in range(20)])).ordered()
+        stream, bodies, cancelled = aiter(node), [], 0
+        while len(bodies) < 20:
+            time.sleep(WORK_SECONDS)
+            asking = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0)
+            asking.cancel()
+            try:
+                event = await asking
+            except asyncio.CancelledError:
+                cancelled += 1
+                event = await anext(stream)
+            if isinstance(event, oc.Message):
+                bodies.append(event.body)
+        assert bodies == [b"%d" % number for number in range(20)]
+        assert cancelled
+
+
+async def test_a_sender_that_changes_the_group_with_every_message_lets_the_loop_turn() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        groups = [await node.join(f"g{n}", order="fifo", scope="group") for n in range(10)]
+        async with Bystander() as bystander:
+            for number in range(5000):
+                await groups[number % 10].multicast(b"x")
+            assert bystander.turns >= 5
+
+
+async def test_a_sender_that_computes_between_messages_lets_the_loop_turn() -> None:
+    async with oc.Node("alice", bootstrap=True) as node:
+        group = await node.join("g", order="total")
+        async with Bystander() as bystander:
+            for _ in range(30):
+                time.sleep(WORK_SECONDS)
+                await group.multicast(b"x")
+            assert bystander.turns >= 14

@@ -11,7 +11,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import GroupClosed
-from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.control import Admitted
 from ordercast.runtime.nodeship import Nodeship

@@ -111,14 +111,12 @@ async def test_what_a_guest_sent_is_not_stable_before_all_have_taken_it(
 ) -> None:
     async with ordercast_cluster(2, protocol=protocol) as cluster, outsider(cluster) as guest:
         receipt = await guest.send_to(GROUP, b"a")
-        group = await guest.join(GROUP, protocol=protocol)
         await take(cluster.nodes[0], 1)
         stable = asyncio.ensure_future(receipt.stable())
         await asyncio.wait((stable,), timeout=0.2)
         assert not stable.done()  # the other member has not read
-        await group.leave()
-        with pytest.raises(oc.GroupClosed, match="was left"):
-            await asyncio.wait_for(stable, 10)
+        await take(cluster.nodes[1], 1)
+        await asyncio.wait_for(stable, 20)
 
 
 async def test_a_guest_whose_join_is_refused_is_still_a_guest(ordercast_cluster) -> None:
@@ -288,7 +286,7 @@ async def test_a_guest_that_is_not_let_in_in_time_is_told_and_may_try_again(
         outsider(cluster, join_timeout=0.3) as guest,
     ):
         stuck = cluster.nodes[1]._presence.engine
-        step, stuck.step = stuck.step, lambda events: None
+        step, stuck.step = stuck.step, lambda events, cause=None: None
         for _ in range(2):
             with pytest.raises(oc.JoinTimeout, match="not let in as a guest"):
                 await guest.send_to(GROUP, b"x")

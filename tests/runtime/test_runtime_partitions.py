@@ -3,86 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ordercast as oc
-from ordercast.runtime.peers import Peers
+from cables import Cable, Reader, until
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 
 FAST = {"heartbeat_ms": 50, "suspect_ms": 400}
 
 
-class Cable:
-    """Between nodes of one process: it can be cut, and mended."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.sides: tuple[frozenset[str], ...] = ()
-        dial = Peers.dial
-
-        async def through(peers: Peers, address: str, *args: Any, **how: Any) -> Any:
-            if self._is_cut(peers.hello.advertise, address):
-                raise OSError("the cable is cut")
-            return await dial(peers, address, *args, **how)
-
-        monkeypatch.setattr(Peers, "dial", through)
-
-    def _is_cut(self, one: str, other: str) -> bool:
-        return any((one in side) != (other in side) for side in self.sides)
-
-    def cut(self, *sides: Iterable[oc.Node]) -> None:
-        nodes = [node for side in sides for node in side]
-        self.sides = tuple(frozenset(node.address for node in side) for side in sides)
-        for node in nodes:
-            peers = node._presence.peers
-            for conn in (*peers.bound.values(), *peers._unbound):
-                hello = conn.hello
-                if hello is not None and self._is_cut(node.address, hello.advertise):
-                    conn.abort("the cable is cut")
-
-    def mend(self) -> None:
-        self.sides = ()
-
-
 @pytest.fixture
 def cable(monkeypatch: pytest.MonkeyPatch) -> Cable:
     return Cable(monkeypatch)
-
-
-async def until(true: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not true():
-            await asyncio.sleep(0.002)
-
-
-class Reader:
-    """Reads a node's stream for ever, over outages."""
-
-    def __init__(self, node: oc.Node) -> None:
-        self.node = node
-        self.events: list[Any] = []
-        self.task = asyncio.ensure_future(self._read())
-
-    async def _read(self) -> None:
-        while True:
-            try:
-                async for event in self.node:
-                    self.events.append(event)
-                return
-            except oc.NodeOut as out:
-                self.events.append(out)
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [event.body for event in self.events if isinstance(event, oc.Message)]
-
-    @property
-    def outages(self) -> list[oc.NodeOut]:
-        return [event for event in self.events if isinstance(event, oc.NodeOut)]
 
 
 def check(folder: Path, protocol: str) -> None:
@@ -115,7 +50,7 @@ async def test_the_smaller_side_is_told_and_comes_back(
                 await group.multicast(b"nobody hears this")
         await (await cluster.groups[2].multicast(b"we go on")).ordered()
         await until(lambda: all(b"we go on" in reader.bodies for reader in readers[2:]))
-        assert cluster.nodes[2].leads
+        await until(lambda: cluster.nodes[2].leads)
         cable.mend()
         await until(lambda: all(node.incarnation == 2 for node in few))
         await until(lambda: all(node.stats()["out_since"] is None for node in few))
@@ -127,11 +62,14 @@ async def test_the_smaller_side_is_told_and_comes_back(
     check(tmp_path, protocol)
 
 
-async def test_a_cluster_in_which_nobody_has_a_majority_goes_on_when_it_heals(
-    ordercast_cluster, cable: Cable
+@pytest.mark.parametrize("order", ["total", "causal", "fifo"])
+async def test_a_cluster_in_which_nobody_has_a_majority_goes_on_when_it_heals_and_says_so(
+    tmp_path: Path, ordercast_cluster, cable: Cable, order: str
 ) -> None:
-    async with ordercast_cluster(3, order="total", sequencer=False, **FAST) as cluster:
+    options = {"order": order, "sequencer": False, "trace": tmp_path, **FAST}
+    async with ordercast_cluster(3, **options) as cluster:
         readers = [Reader(node) for node in cluster.nodes]
+        await until(lambda: all(len(group.members) == 3 for group in cluster.groups))
         cable.cut(*([node] for node in cluster.nodes))
         await until(lambda: all(reader.outages for reader in readers))
         cable.mend()
@@ -139,6 +77,53 @@ async def test_a_cluster_in_which_nobody_has_a_majority_goes_on_when_it_heals(
         await until(lambda: all(node.stats()["out_since"] is None for node in cluster.nodes))
         await (await cluster.groups[2].multicast(b"all again")).ordered()
         await until(lambda: all(b"all again" in reader.bodies for reader in readers))
+        stayed = [reader for reader in readers if reader.node.incarnation == 1]
+        assert len(stayed) >= 2  # a slow third one may have been excluded by the two
+        for reader in stayed:
+            place = reader.events.index(reader.outages[-1])
+            [*_, before] = [e for e in reader.events[:place] if isinstance(e, oc.View)]
+            sign = reader.events[place + 1]
+            assert isinstance(sign, oc.View) and sign.joined == (reader.node.name,)
+            assert (sign.number, sign.members) == (before.number, before.members)
+    judged = judge(read_events(tmp_path))
+    for name in ("wellformed", "views", "vsync", "no_duplication", "agreement"):
+        assert judged[name].verdict != "violated", judged[name]
+
+
+async def test_a_node_that_loses_the_others_one_after_the_other_sends_again_when_all_are_back(
+    ordercast_cluster, cable: Cable
+) -> None:
+    """It is told twice that it is cut off, each time with other names."""
+    async with ordercast_cluster(5, order="total", sequencer=False, **FAST) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        await until(lambda: all(len(group.members) == 5 for group in cluster.groups))
+        one, two, *others = cluster.nodes
+        cable.cut([one, two], *([node] for node in others))
+        await until(lambda: all(reader.outages for reader in readers))
+        told = len(readers[0].outages)
+        cable.cut(*([node] for node in cluster.nodes))
+        await until(lambda: len(readers[0].outages) > told)
+        assert len(one._presence.blocked.missing) == 4
+        cable.mend()
+        await until(lambda: all(node.stats()["out_since"] is None for node in cluster.nodes))
+        await (await cluster.groups[0].multicast(b"all again")).ordered()
+        await until(lambda: all(b"all again" in reader.bodies for reader in readers))
+
+
+async def test_outages_that_nobody_reads_do_not_pile_up() -> None:
+    async with oc.Node("alice", bootstrap=True) as alice:
+        for name in ("g", "h"):
+            await alice.join(name, order="fifo")
+        inbox, presence = alice._lifetime.inbox, alice._presence
+        for number in range(3):
+            presence.block(oc.NotPrimary(number, ("bob",)))
+            presence.resume()
+            assert len(inbox.parcels) == 5  # two views, the outage, and again two views
+        events = aiter(alice)
+        assert [(await anext(events)).joined for _ in "gh"] == [("alice",)] * 2
+        with pytest.raises(oc.NotPrimary, match="of view 2"):
+            await anext(events)
+        assert [(await anext(events)).group for _ in "gh"] == ["g", "h"]
 
 
 @pytest.mark.parametrize("protocol", ["cbcast", "sequencer_pb", "agreed", "javagroups"])

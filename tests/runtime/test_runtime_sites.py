@@ -95,7 +95,7 @@ async def test_the_first_member_fixes_the_delivery_level_of_a_group() -> None:
         second = await b.join("g", "causal")
         await members(first, 2)
         for node in (a, b):
-            [machine] = node._presence.engine.stack.protocols.values()
+            [machine] = node._presence.engine.stack.groups.machines.values()
             assert machine.options.delivery_level == "ack"
         await first.multicast(b"hello")
         bodies = (event.body async for event in second if isinstance(event, oc.Message))

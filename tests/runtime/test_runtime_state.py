@@ -11,7 +11,7 @@ import pytest
 
 import ordercast as oc
 import replicas
-from ordercast.membership.standing import Broken
+from ordercast.process.commands import Broken
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import StateBegin, StateChunk, StateEnd
 from ordercast.runtime.state import bring_together

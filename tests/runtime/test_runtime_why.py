@@ -10,11 +10,11 @@ import pytest
 import ordercast as oc
 from ordercast.core.events import Receive
 from ordercast.core.waiting import WaitingFrame
+from ordercast.process.process import Process
 from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.held import LOOK_SECONDS, LOOK_SHARE, Ages
 from ordercast.runtime.status import query_status
-from ordercast.stack.stack import Stack
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 from ordercast.trace.waits import read_waits
@@ -104,16 +104,17 @@ async def test_an_awaited_frame_that_is_here_is_named_by_its_messages(ordercast_
 
 async def test_stats_and_status_show_how_long_the_oldest_frame_waits(ordercast_cluster) -> None:
     async with ordercast_cluster(2, protocol="sequencer_pb") as cluster:
-        detour = Detour(cluster.nodes[0], cluster.leader)
-        await cluster.groups[0].multicast(b"x")
+        sequencer, sender = cluster.nodes
+        detour = Detour(sender, sequencer)
+        await cluster.groups[1].multicast(b"x")
 
         def oldest() -> float:
-            return cluster.nodes[0].stats()["groups"]["main"]["oldest_held_seconds"]
+            return sender.stats()["groups"]["main"]["oldest_held_seconds"]
 
         await until(lambda: oldest() > 0.05)
-        [held] = cluster.groups[0].held_back()
-        assert str(held.waits_for[0]) == "sequencer#1 to number frame 1 in main"
-        status = await query_status(cluster.nodes[0].address)
+        [held] = cluster.groups[1].held_back()
+        assert str(held.waits_for[0]) == "p1#1 to number frame 1 in main"
+        status = await query_status(sender.address)
         assert status["stats"]["groups"]["main"]["oldest_held_seconds"] > 0
         detour.let_go()
         await read(cluster.nodes[0], 1)
@@ -267,9 +268,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which questions the stacks that are made from now on are asked."""
     asked: list[str] = []
     for name in ("held_back", "waiting_frames"):
-        ask = getattr(Stack, name)
+        ask = getattr(Process, name)
         monkeypatch.setattr(
-            Stack, name, lambda *args, name=name, ask=ask: asked.append(name) or ask(*args)
+            Process, name, lambda *args, name=name, ask=ask: asked.append(name) or ask(*args)
         )
     return asked
 
@@ -293,7 +294,7 @@ async def test_under_a_trace_the_machine_is_asked_once_per_event(
     options = {"trace": tmp_path, "trace_level": "protocol"}
     async with ordercast_cluster(1, protocol="fifo", **options) as cluster:
         engine = cluster.nodes[0]._presence.engine
-        [g] = engine.stack.protocols
+        [g] = engine.stack.groups.machines
         asked.clear()
         engine.step([Receive(9, g, 0, FifoData(1, 0)), Receive(9, g, 0, FifoData(2, 0))])
         assert asked == ["held_back"] * 2

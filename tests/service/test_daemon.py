@@ -16,10 +16,7 @@ from typing import Any
 import pytest
 
 import ordercast as oc
-from ordercast.service import daemon as daemon_module
 from ordercast.service.administrator import Administrator
-from ordercast.service.daemon import Daemon
-from ordercast.service.settings import Settings
 
 pytestmark = pytest.mark.xdist_group("servers")
 
@@ -76,7 +73,10 @@ async def page(address: str, path: str) -> tuple[int, str]:
     return int(head.split(" ")[1]), body
 
 
-async def test_a_daemon_tells_how_it_is_and_leaves_in_order_on_sigterm() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_daemon_tells_how_it_is_and_leaves_in_order_on_a_signal(
+    number: signal.Signals,
+) -> None:
     async with running("--bootstrap", "--name", "s1") as daemon:
         http = (await daemon.until("serves health and metrics"))["http"]
         ready = await daemon.until("ready")
@@ -90,7 +90,7 @@ async def test_a_daemon_tells_how_it_is_and_leaves_in_order_on_sigterm() -> None
             assert "\nordercast_ready 1\n" in metrics
             assert "\nordercast_coordinator 1\n" in metrics
             assert "\nordercast_node_view_size 2\n" in metrics
-            daemon.process.send_signal(signal.SIGTERM)
+            daemon.process.send_signal(number)
             assert await daemon.ended() == 0
             assert [entry["msg"] for entry in daemon.log[-1:]] == ["left the cluster"]
             while not alice.leads:
@@ -161,22 +161,23 @@ async def test_a_port_that_is_taken_ends_it_with_2_and_what_to_do() -> None:
 
 
 async def test_bootstrap_begins_no_second_cluster_beside_one_that_runs() -> None:
-    async with oc.Node("alice", bootstrap=True) as alice:
-        settings = Settings(bootstrap=True, peers=(NOBODY, alice.address))
-        assert await Daemon(settings, None)._place() == {"seeds": [alice.address]}
+    async with (
+        oc.Node("alice", bootstrap=True) as alice,
+        running("--bootstrap", "--peers", f"{NOBODY},{alice.address}") as daemon,
+    ):
+        assert (await daemon.until("ready"))["coordinator"] is False
+        assert alice.stats()["nodes"] == 2
 
 
 async def test_bootstrap_begins_the_cluster_where_nobody_runs() -> None:
-    settings = Settings(bootstrap=True, peers=(NOBODY, Settings().listen))
-    assert await Daemon(settings, None)._place() == {"bootstrap": True}
+    async with running("--bootstrap", "--peers", NOBODY) as daemon:
+        assert (await daemon.until("ready"))["coordinator"] is True
 
 
-async def test_bootstrap_waits_for_a_peer_of_which_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(daemon_module, "PEER_SECONDS", 0.05)
+async def test_bootstrap_waits_for_a_peer_of_which_nobody_knows() -> None:
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     peer = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
-    with pytest.raises(ConnectionError, match="nobody knows whether it runs"):
-        await Daemon(Settings(bootstrap=True, peers=(peer,)), None)._place()
+    async with running("--bootstrap", "--peers", peer) as daemon:
+        assert await daemon.ended() == 4
+        assert "did not say whether it runs" in daemon.log[-1]["msg"]
     silent.close()

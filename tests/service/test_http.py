@@ -34,7 +34,7 @@ async def connected(server: HttpServer) -> tuple[asyncio.StreamReader, asyncio.S
 
 
 async def until_open(server: HttpServer, connections: int) -> None:
-    while len(server._open) != connections:
+    while len(server._places) != connections:
         await asyncio.sleep(0.001)
 
 
@@ -103,21 +103,42 @@ async def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> N
         writer.close()
 
 
-async def test_more_connections_than_the_limit_are_turned_away(
+async def test_of_more_connections_than_the_limit_the_oldest_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(http, "STAY_SECONDS", 0.0)
     async with serving() as server:
-        _, waiting = await connected(server)
+        first, _ = await connected(server)
         await until_open(server, 1)
-        assert (await told(server, b"GET /fine HTTP/1.1\r\n\r\n"))[0].startswith("HTTP/1.1 503")
-        await until_open(server, 1)
-        _, turned_away = await connected(server)
+        second, waiting = await connected(server)
         await until_open(server, 2)
-        reader, cut_off = await connected(server)
-        with suppress(ConnectionResetError):
-            assert await reader.read() == b""
-        for writer in (waiting, turned_away, cut_off):
-            writer.close()
-        await until_open(server, 0)
         assert (await told(server, b"GET /fine HTTP/1.1\r\n\r\n"))[0].startswith("HTTP/1.1 200")
+        with suppress(ConnectionResetError):
+            assert await first.read() == b""
+        assert server.cut_off == 1
+        waiting.write(b"GET /fine HTTP/1.1\r\n\r\n")
+        assert (await second.read()).startswith(b"HTTP/1.1 200")
+
+
+async def test_idle_connections_never_keep_a_probe_from_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are renewed as often as they are cut off, and the probe comes from the same host."""
+    monkeypatch.setattr(http, "STAY_SECONDS", 0.2)
+    async with serving() as server, asyncio.TaskGroup() as tasks:
+        idle = [tasks.create_task(stay_idle(server)) for _ in range(3 * http.MAX_PER_HOST)]
+        await until_open(server, http.MAX_PER_HOST)
+        for _ in range(5):
+            head, _ = await told(server, b"GET /fine HTTP/1.1\r\nHost: here\r\n\r\n")
+            assert head.startswith("HTTP/1.1 200")
+        for task in idle:
+            task.cancel()
+
+
+async def stay_idle(server: HttpServer) -> None:
+    while True:
+        with suppress(OSError):
+            reader, writer = await connected(server)
+            await reader.read()
+            writer.close()

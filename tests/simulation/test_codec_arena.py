@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from machines import LED
 from ordercast.core.events import Receive
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
@@ -30,7 +31,7 @@ def through_codec(protocol: str) -> Callable[[Receive], Receive]:
     return transform
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", LED)
 @pytest.mark.parametrize("loss", [0.0, 0.1])
 def test_a_run_through_the_codec_is_the_same_run(protocol: str, loss: float) -> None:
     settings: dict[str, Any] = {

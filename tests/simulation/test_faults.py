@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, View
+from ordercast.errors import ConfigError
 from ordercast.simulation import (
     Constant,
     Crash,
@@ -164,3 +165,15 @@ def test_after_a_view_change_a_run_drains_and_keeps_what_its_protocol_promises(
     found = judge(outcome.events())
     for name in (*outcome.groups[0].declaration.promises, "wellformed", "views", "vsync"):
         assert found[name].verdict == "ok", (name, found[name], config.seed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"groups": (GroupConfig(members=(0, 1, 2), led=True),)},
+        {"faults": (FlushTo(1, (0, 1), at_ms=5),)},
+    ],
+)
+def test_a_group_of_several_sequencers_changes_only_in_a_cluster(changed: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="simulate it as a cluster"):
+        SimulationConfig(protocol="sequencing", members=3, **changed)

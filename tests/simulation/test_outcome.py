@@ -22,6 +22,7 @@ from ordercast.simulation import (
     SimulationConfig,
     Uniform,
     Workload,
+    all_senders,
     one_sender,
     overlapping_groups,
     simulate,
@@ -159,10 +160,15 @@ LED = (GroupConfig(members=(0, 1), led=True),)
         ({"duplicate": -0.1}, "duplicate=-0.1 must be a probability below 1"),
         ({"window": 0}, "window=0 must be at least 1"),
         ({"consume_ms": 0}, "consume_ms=0 must be greater than 0"),
+        ({"slow_consumers": ((1, 5.0),)}, "slow_consumers and consume_ms=None"),
+        ({"consume_ms": 1, "slow_consumers": ((1, 0),)}, "0 ms of process 1 must be greater than"),
+        ({"consume_ms": 1, "slow_consumers": ((7, 1),)}, "slow_consumers names process 7"),
         ({"limit_ms": 0}, "limit_ms=0 must be greater than 0"),
         ({"trace": "all"}, "trace='all' must be 'application' or 'protocol'"),
         ({"groups": (GroupConfig(members=()),)}, "group 1 has no members"),
         ({"groups": (GroupConfig(members=(1, 1)),)}, "group 1 names a member twice"),
+        ({"groups": (GroupConfig(members=(1,), resilience=1),)}, "only groups of a cluster do"),
+        ({"groups": (GroupConfig(members=(1,), delivery_level="ack"),)}, "of a cluster do; give"),
         ({"groups": (GroupConfig(members=(9,)),)}, "group 1 names process 9, but members=5"),
         ({"groups": (GroupConfig(members=(0,), leader=7),)}, "names process 7, but members=5"),
         ({"workload": Workload(senders=(6,))}, "workload.senders names process 6"),
@@ -206,6 +212,18 @@ def test_a_wrong_part_of_a_config_is_refused_with_the_value_and_the_rule(
     with pytest.raises(ValueError) as error:
         make()
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_packets_are_counted_by_what_they_carry_over_links_too(loss: float) -> None:
+    config = SimulationConfig(
+        protocol="basic", members=3, messages=20, workload=all_senders(), loss=loss, consume_ms=1
+    )
+    counted = simulate(config).statistics
+    assert counted.packets == sum(counted.packets_of.values())
+    assert counted.packets_of["BasicData"] >= 2 * 20
+    assert ("LinkAck" in counted.packets_of) == bool(loss)
+    assert counted.packets_per_message == counted.packets / 20
 
 
 def test_options_that_contradict_each_other_are_a_config_error() -> None:

@@ -28,6 +28,8 @@ config = SimulationConfig(
     delay=LogNormal(800, 0.7),
     faults=(Crash(4, 20, 0.5), Partition(((0, 1, 2),), 30), Heal(60), Leave(7, 2, 70)),
     trace="protocol",
+    consume_ms=float(sys.argv[3]) or None,
+    slow_consumers=((5, 30.0),) if float(sys.argv[3]) else (),
     seed=int(sys.argv[2]),
 )
 outcome = simulate(config)
@@ -38,10 +40,10 @@ print(digest.hexdigest(), outcome.statistics.events, outcome.ended, list({"a", "
 """
 
 
-def replay(protocol: str, seed: int, hash_seed: int) -> tuple[str, str]:
+def replay(protocol: str, seed: int, hash_seed: int, consume_ms: float) -> tuple[str, str]:
     """(what the run came to, the order in which that interpreter iterates over a set)."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, protocol, str(seed)],
+        [sys.executable, "-c", SCRIPT, protocol, str(seed), str(consume_ms)],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -51,9 +53,12 @@ def replay(protocol: str, seed: int, hash_seed: int) -> tuple[str, str]:
     return outcome, order
 
 
-@pytest.mark.parametrize("protocol", ["vector", "reliable", "sequencer_pb", "sequencer_bb"])
-def test_two_interpreters_with_different_hash_seeds_give_the_same_trace(protocol: str) -> None:
-    (one, one_order), (other, other_order) = (replay(protocol, 5, h) for h in (1, 4242))
+@pytest.mark.parametrize("consume_ms", [0, 2.5])
+@pytest.mark.parametrize("protocol", ["vector", "reliable", "nak", "sequencer_pb", "sequencer_bb"])
+def test_two_interpreters_with_different_hash_seeds_give_the_same_trace(
+    protocol: str, consume_ms: float
+) -> None:
+    (one, one_order), (other, other_order) = (replay(protocol, 5, h, consume_ms) for h in (1, 4242))
     assert one_order != other_order, "the two interpreters do not differ: the test shows nothing"
     assert one == other
     assert int(one.split()[1]) > 1000

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from machines import LED
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Crash, GroupConfig, Outcome, SimulationConfig, Workload, simulate
 from ordercast.trace.schema import Event
@@ -65,7 +66,7 @@ def test_header_bytes_of_slow_do_not_depend_on_the_members() -> None:
     assert set(header_bytes(run("slow", 3))) == set(header_bytes(run("slow", 12)))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", LED)
 def test_every_delivery_of_somebody_elses_message_has_header_bytes(protocol: str) -> None:
     group = GroupConfig(members=(0, 1, 2, 3), led=True)
     settings = {"groups": (group,), "loss": 0.1, "fifo": False, "faults": (Crash(2, 20, 0.5),)}

@@ -168,6 +168,32 @@ def test_what_is_delivered_is_consumed_later_and_completely(stage: Stage) -> Non
     assert simulate(slow).quiescent
 
 
+def test_a_slow_consumer_takes_its_time_and_the_others_theirs(stage: Stage) -> None:
+    slow = ((1, 40.0),)
+    run = stage(
+        members=3,
+        messages=30,
+        workload=all_senders(every_us=1000),
+        consume_ms=2,
+        slow_consumers=slow,
+    )
+    run.run()
+    consumed = [
+        [event.frames for event in machine.handed if isinstance(event, Consumed)]
+        for machine in run.machines
+    ]
+    assert [sum(frames) for frames in consumed] == [30, 30, 30]
+    assert len(consumed[1]) <= 3 < 8 <= min(len(consumed[0]), len(consumed[2]))
+
+
+def test_what_is_stable_follows_the_slowest_consumer() -> None:
+    settings = {"protocol": "sequencer_pb", "members": 3, "messages": 20, "window": 1}
+    fast = simulate(SimulationConfig(**settings, consume_ms=1))
+    slow = simulate(SimulationConfig(**settings, consume_ms=1, slow_consumers=((2, 100.0),)))
+    assert slow.quiescent
+    assert slow.statistics.simulated_ms > 2 * fast.statistics.simulated_ms
+
+
 def test_a_group_may_have_a_leader_that_is_no_member() -> None:
     groups = (GroupConfig(members=(0, 1, 2), leader=3),)
     config = SimulationConfig(protocol="sequencer_pb", members=4, groups=groups, messages=10)

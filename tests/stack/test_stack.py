@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machines import Bench, G, led, stacks
+from machines import LED, Bench, G, led, stacks
 from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
@@ -27,7 +27,7 @@ from ordercast.protocols.vector import CausalVector
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.stack.stack import MAX_REPEATS, Stack, headers_of
 
-every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+every_protocol = pytest.mark.parametrize("protocol", LED.values(), ids=LED)
 
 
 def stack(b: Bench, p: int) -> Stack:

@@ -11,6 +11,7 @@ import tracemalloc
 import pytest
 
 from ordercast.errors import PeerError
+from ordercast.transport.places import Places
 from ordercast.transport.tcp import Limits, connect
 from ordercast.wire.frame import FIXED, WIRE_VERSION, pack
 from ordercast.wire.opening import MAGIC, PREFIX, pack_opening, split_opening
@@ -266,20 +267,107 @@ def test_a_bad_frame_closes_that_connection_and_says_why(run, owner, data, reaso
     run(scenario())
 
 
-def test_more_silent_connections_than_allowed_are_turned_away(run, owner):
+NEEDED = "it had not said hello, and its place was needed"
+
+
+def test_of_more_silent_connections_than_allowed_the_oldest_make_way(run, owner):
     async def scenario():
         a = owner("alice")
-        listener = await a.listen(Limits(max_unknown=3))
+        listener = await a.listen(Limits(max_unknown=3, unknown_stay_s=0.0))
         silent = [await a.dial() for _ in range(5)]
         await a.until(lambda a: len(a.closed) == 2)
-        assert a.closed == ["more than 3 connections have not said hello"] * 2
+        assert a.closed == [NEEDED] * 2
         assert listener.counters.turned_away == 2
-        silent[0][1].write(pack_opening(owner("late").hello))  # makes room for one
+        assert [await gone(reader) for reader, _ in silent[:2]] == [True] * 2
+        silent[4][1].write(pack_opening(owner("late").hello))
         await a.until(lambda a: a.connections)
         conn = await owner("bob").connect(listener)
         conn.close("done")
         listener.close()
         await a.until(lambda a: a.closed.count("the listener was closed") == 2)
+
+    run(scenario())
+
+
+async def gone(reader):
+    """Did the other side hang up?"""
+    with contextlib.suppress(ConnectionError):
+        return await reader.read() == b""
+    return True
+
+
+def test_idle_connections_of_one_host_keep_nobody_out(run, owner):
+    async def scenario():
+        a, b = owner("alice"), owner("bob")
+        listener = await a.listen(Limits(max_unknown=8, hello_timeout_s=1000, unknown_stay_s=0.01))
+        for _ in range(20):
+            for _ in range(10):
+                await a.dial()
+            await b.connect(listener)
+        await a.until(lambda a: len(a.connections) == 20)
+        assert len(listener.places) <= 8
+        assert listener.counters.hello_timeouts == 0
+
+    run(scenario())
+
+
+def test_a_peer_that_waits_to_be_let_in_may_send_small_frames_only(run, owner):
+    async def scenario():
+        a = owner("alice")
+        limits = Limits(max_stranger_frame=1000)
+        listener = await a.listen(limits)
+        waiting = Places(4, 4, 10_000)
+        a.at_hello = lambda conn: conn.wait_in(waiting)
+        small, large = (pack(1, 0, 1, b"head", bytes(size)) for size in (900, 1100))
+        first, second = [await owner(name).connect(listener) for name in ("bob", "carol")]
+        first.send(small)
+        await a.until(lambda a: a.frames)
+        second.send(large)
+        await a.until(lambda a: a.closed)
+        assert a.closed == [f"FrameError: a frame of {len(large)} bytes; the limit is 1000"]
+        a.connections[0].leave_place()
+        first.send(large)
+        await a.until(lambda a: len(a.frames) == 2)
+        assert len(waiting) == 0 == waiting.kept
+
+    run(scenario())
+
+
+def test_unfinished_frames_of_those_who_wait_are_bounded_together(run, owner):
+    async def scenario():
+        a = owner("alice")
+        await a.listen()
+        waiting = Places(1000, 1000, 10_000)
+        a.at_hello = lambda conn: conn.wait_in(waiting)
+        hello = pack_opening(owner("eve").hello)
+        for size in (1000, 3000, 2000, 1000, 3500):
+            _, writer = await a.dial()
+            writer.write(hello + pack(1, 0, 1, b"", bytes(4000))[:size])
+        await a.until(lambda a: a.closed)
+        assert a.closed == ["it was not let in, and its place was needed"]
+        assert waiting.kept == 7000  # the largest went, not the last one that came
+        good = owner("bob")
+        conn = await good.connect(a.listeners[0])
+        conn.send(FRAME)
+        await a.until(lambda a: a.frames)
+
+    run(scenario())
+
+
+def test_answers_that_one_who_waits_does_not_read_are_bounded_too(run, owner):
+    async def scenario():
+        a = owner("alice")
+        await a.listen()
+        waiting = Places(4, 4, 1_000_000)
+        a.at_hello = lambda conn: conn.wait_in(waiting)
+        a.at_frames = lambda conn: [conn.send(pack(1, 0, 1, b"", bytes(100_000)))] * len(a.frames)
+        _, writer = await a.dial()
+        writer.transport.pause_reading()
+        writer.write(pack_opening(owner("eve").hello))
+        while not a.closed:
+            writer.write(FRAME)
+            await asyncio.sleep(0)
+        assert a.closed == ["it was not let in, and its place was needed"]
 
     run(scenario())
 

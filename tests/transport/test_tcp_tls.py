@@ -163,15 +163,34 @@ def test_a_certificate_without_the_key_is_not_enough(run, owner):
 def test_handshakes_under_way_count_as_strangers_and_have_their_time(run, owner):
     async def scenario():
         a = owner("alice")
-        limits = Limits(hello_timeout_s=0.2, max_unknown=2)
+        limits = Limits(hello_timeout_s=0.2, max_unknown=2, unknown_stay_s=0.0)
         listener = await a.listen(limits, security=secured("alice"))
         silent = [await a.dial() for _ in range(3)]
         await a.until(lambda a: a.closed)
-        assert a.closed == ["more than 2 connections have not said hello"]
+        assert a.closed == ["it had not said hello, and its place was needed"]
+        assert await told(silent[0][0]) == b""
         assert listener.counters.turned_away == 1
         await a.until(lambda a: len(a.closed) == 3)
         assert [await told(reader) for reader, _ in silent] == [b""] * 3
         await owner("bob").connect(listener, security=secured("bob"))
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("first_bytes", [b"", b"\x16"], ids=["silent", "one byte"])
+def test_idle_connections_of_one_host_keep_no_node_out(run, owner, first_bytes):
+    async def scenario():
+        a = owner("alice")
+        key = b"k" * 16
+        limits = Limits(hello_timeout_s=1000, max_unknown=8, unknown_stay_s=0.01)
+        listener = await a.listen(limits, security=secured("alice", key=key))
+        for _ in range(5):
+            for _ in range(10):
+                _, writer = await a.dial()
+                writer.write(first_bytes)
+            await owner("bob").connect(listener, security=secured("bob", key=key))
+        assert len(listener.places) <= 8
+        assert listener.counters.opened == 5
 
     run(scenario())
 
@@ -181,7 +200,7 @@ def test_a_listener_that_is_closed_drops_who_is_in_the_middle_of_a_handshake(run
         a = owner("alice")
         listener = await a.listen(security=secured("alice"))
         reader, _ = await a.dial()
-        while not listener._strangers:
+        while not listener.places:
             await asyncio.sleep(0)
         listener.close()
         await a.until(lambda a: a.closed)

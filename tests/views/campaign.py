@@ -1,4 +1,4 @@
-"""python -m tests.views.campaign ORDER RUNS [first seed] [k] [crashes] [consumes apart lossy]"""
+"""python -m tests.views.campaign ORDER RUNS [first seed] [k] [crashes] [flag ...]"""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import time
 import traceback
 from collections import Counter
 
+from ordercast.errors import PeerError
+from ordercast.views.changes import Changes
 from tests.views.judge import judge
 from tests.views.oracle_cluster import OracleCluster
 
 
-def one(seed, order, k=0, crashes=1, flags=(), page=None):
-    run = OracleCluster(
-        seed, order, k, crashes, page=page,
-        consumes="consumes" in flags, apart="apart" in flags, lossy="lossy" in flags,
-    )  # fmt: skip
+def one(seed, order, k=0, crashes=1, flags=(), page=None, changes=Changes):
+    """One run, and the rules that it broke."""
+    run = OracleCluster(seed, order, k, crashes, flags, page, changes)
     try:
         run.run()
         return run, judge(run)
     except AssertionError as error:
         return run, {f"invariant: {error}"}
+    except PeerError as error:
+        return run, {f"an honest node is at fault: {error}"}
     except (KeyError, ValueError, IndexError, AttributeError) as error:
         line = traceback.extract_tb(error.__traceback__)[-1]
         return run, {f"error: {error!r} {line.name}:{line.lineno}"}

@@ -1,11 +1,10 @@
 """The headers of every protocol and the messages between nodes, as they were first written.
 
-Each file is written once: `v1` to `v3` and `v5` have the messages between nodes as they came, `v4`
-the headers of version 3, `v5` those of version 4 that differ, and the packets of the cluster, `v6`
-the headers of version 5 that differ, and packets of the cluster that came since, `v7` the headers
-of version 6 that differ, and packets of the cluster that have more fields. A change that makes one
-of these tests fail needs a new `header_version` of that protocol (or a new wire version,
-for messages between nodes), and a new file beside these.
+Each file is written once: `v1` to `v3`, `v5` and `v8` have the messages between nodes as they came,
+`v9` the packets of the cluster and the headers of all protocols since one kind of change serves all
+groups; nothing before it can be read any more. A change that makes one of these tests fail needs a
+new `header_version` of that protocol (or a new wire version, for messages between nodes), and a new
+file beside these.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.membership.cluster_headers import CLUSTER_HEADERS
+from ordercast.process.headers import CLUSTER_HEADERS, headers_of
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import CONTROLS
-from ordercast.stack.stack import headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 
@@ -29,19 +27,11 @@ RECORDED = {
         *json.loads((FOLDER / "v2" / "control.json").read_text()),
         *json.loads((FOLDER / "v3" / "control.json").read_text()),
         *json.loads((FOLDER / "v5" / "control.json").read_text()),
+        *json.loads((FOLDER / "v8" / "control.json").read_text()),
+        *json.loads((FOLDER / "v10" / "control.json").read_text()),
     ],
-    "cluster": list(
-        {
-            recorded["header"].partition("(")[0]: recorded
-            for version in ("v5", "v6", "v7")
-            for recorded in json.loads((FOLDER / version / "cluster.json").read_text())
-        }.values()
-    ),
-    **json.loads((FOLDER / "v4" / "headers.json").read_text()),
-    **json.loads((FOLDER / "v5" / "headers.json").read_text()),
-    **json.loads((FOLDER / "v6" / "headers.json").read_text()),
-    **json.loads((FOLDER / "v6" / "two_layered.json").read_text()),
-    **json.loads((FOLDER / "v7" / "headers.json").read_text()),
+    "cluster": json.loads((FOLDER / "v9" / "cluster.json").read_text()),
+    **json.loads((FOLDER / "v9" / "headers.json").read_text()),
 }
 
 

@@ -1,4 +1,5 @@
-"""`ordercast groups`, `sequencers`, `migrate` and `drain`: who numbers which group, and who should.
+"""`ordercast groups`, `sequencers`, `migrate`, `drain`, `undrain`: who numbers which group, and who
+should; `groups refound`: an empty group waits no longer.
 
 Each asks any node of the cluster, which sends it on to the coordinator.
 """
@@ -39,7 +40,12 @@ PATIENCE = typer.Option(60.0, "--timeout", help="Seconds until it must be done."
 JSON = typer.Option(False, "--json", help="Print the result as JSON.")
 
 
-def groups(
+groups = typer.Typer(invoke_without_command=True)
+
+
+@groups.callback()
+def list_groups(
+    context: typer.Context,
     node: list[str] = NODE,
     cluster: str = CLUSTER,
     timeout: float = ANSWER,
@@ -52,11 +58,39 @@ def groups(
     as_json: bool = JSON,
 ) -> None:
     """List the groups of a cluster, and who numbers the messages of each."""
+    if context.invoked_subcommand is not None:
+        return
     with errors_as_exits():
         security = _security(key_file, key, tls_cert, tls_key, tls_ca, insecure)
         asked = Administrator(node, cluster=cluster, timeout=timeout, security=security)
         rows = asyncio.run(asked.groups())
     _show("groups", GroupRow, rows, as_json)
+
+
+@groups.command()
+def refound(
+    group: str = typer.Argument(help="The group, which has no members."),
+    node: list[str] = NODE,
+    cluster: str = CLUSTER,
+    timeout: float = PATIENCE,
+    key_file: Path | None = KEY_FILE,
+    key: str | None = KEY,
+    tls_cert: Path | None = TLS_CERT,
+    tls_key: Path | None = TLS_KEY,
+    tls_ca: Path | None = TLS_CA,
+    insecure: bool = INSECURE,
+    as_json: bool = JSON,
+) -> None:
+    """Let an empty group begin with the newest state that is here. What only absent nodes have of
+    it is lost."""
+    with errors_as_exits():
+        security = _security(key_file, key, tls_cert, tls_key, tls_ca, insecure)
+        asked = Administrator(node, cluster=cluster, timeout=timeout, security=security)
+        try:
+            asyncio.run(asked.refound(group))
+        except TimeoutError as error:
+            raise fail(str(error), VIOLATED) from error
+    _say(f"group {group} waits for nobody", {"refounded": group}, as_json)
 
 
 def sequencers(
@@ -126,6 +160,30 @@ def drain(
         except TimeoutError as error:
             raise fail(str(error), VIOLATED) from error
     _say(f"{sequencer} has no groups; it may be stopped", {"drained": sequencer}, as_json)
+
+
+def undrain(
+    sequencer: str = typer.Argument(help="The name of the sequencer that may have groups again."),
+    node: list[str] = NODE,
+    cluster: str = CLUSTER,
+    timeout: float = PATIENCE,
+    key_file: Path | None = KEY_FILE,
+    key: str | None = KEY,
+    tls_cert: Path | None = TLS_CERT,
+    tls_key: Path | None = TLS_KEY,
+    tls_ca: Path | None = TLS_CA,
+    insecure: bool = INSECURE,
+    as_json: bool = JSON,
+) -> None:
+    """End what `drain` began: that sequencer gets groups again."""
+    with errors_as_exits():
+        security = _security(key_file, key, tls_cert, tls_key, tls_ca, insecure)
+        asked = Administrator(node, cluster=cluster, timeout=timeout, security=security)
+        try:
+            asyncio.run(asked.undrain(sequencer))
+        except TimeoutError as error:
+            raise fail(str(error), VIOLATED) from error
+    _say(f"{sequencer} may have groups again", {"undrained": sequencer}, as_json)
 
 
 def _security(

@@ -9,7 +9,7 @@ import traceback
 import typer
 
 from ordercast import __version__
-from ordercast.cli.admin import drain, groups, migrate, sequencers
+from ordercast.cli.admin import drain, groups, migrate, sequencers, undrain
 from ordercast.cli.calibrate import calibrate
 from ordercast.cli.chat import chat
 from ordercast.cli.compare import compare
@@ -19,6 +19,7 @@ from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
 from ordercast.cli.explore import explore
 from ordercast.cli.node import node
 from ordercast.cli.protocols import protocols
+from ordercast.cli.recovery import forget, recover
 from ordercast.cli.sequencer import sequencer
 from ordercast.cli.simulate import simulate
 from ordercast.cli.status import status
@@ -37,10 +38,11 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo, chat, simulate, sweep, explore, verify, compare, watch, protocols, status, doctor, why,
-    node, sequencer, groups, sequencers, migrate, drain, calibrate,
+    node, sequencer, sequencers, migrate, drain, undrain, forget, recover, calibrate,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(groups, name="groups")
 
 
 def _version(wanted: bool) -> None:

@@ -33,6 +33,9 @@ def _of(group: str, name_groups: bool) -> str:
 
 
 def _tell_view(view: View, of: str) -> None:
+    """Not if nobody came and nobody left: that is no news."""
+    if not view.joined and not view.left:
+        return
     for what, names in (("came", view.joined), ("left", view.left)):
         if names:
             console.print(f"{of}[dim]{escape(', '.join(names))} {what}[/]", highlight=False)
@@ -53,9 +56,10 @@ async def lines_of_input() -> AsyncIterator[bytes]:
         # Unbuffered: the lock of a buffer, held here, would be fatal when the program ends.
         source = FileIO(sys.stdin.fileno(), closefd=False)
         with suppress(RuntimeError):  # the loop ended before the input
-            while line := source.readline():
-                room.acquire()
-                loop.call_soon_threadsafe(lines.put_nowait, line)
+            with suppress(OSError):  # the terminal is gone: that is the end of the input
+                while line := source.readline():
+                    room.acquire()
+                    loop.call_soon_threadsafe(lines.put_nowait, line)
             loop.call_soon_threadsafe(lines.put_nowait, b"")
 
     threading.Thread(target=read, name="input", daemon=True).start()

@@ -1,8 +1,8 @@
 """Exit codes, the same for every command, and how an error becomes one.
 
 0  it worked; with `verify` and `demo`: everything expected holds; with `doctor`: healthy
-1  something that was expected is violated; with `doctor`: something is wrong; with `migrate` and
-   `drain`: it is not done in time
+1  something that was expected is violated; with `doctor`: something is wrong; with commands that
+   administer a cluster: it is not done in time
 2  bad input: a wrong argument, an unreadable trace, a part that is not installed
 3  inconclusive: the trace does not say enough to decide something expected
 4  the cluster could not be reached, or ended

@@ -6,7 +6,7 @@ from ordercast.core.declaration import LETTERS, NETWORKS, Declaration
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 
 COLUMNS = (
-    "protocol", "order", "scope", "network", "header", "packets",
+    "protocol", "order", "scope", "network", "header", "packets", "control",
     "waits exactly", "everyone must speak", "open group", "when idle", "source",
 )  # fmt: skip
 
@@ -16,7 +16,11 @@ def markdown_table() -> str:
     lines = [_row(COLUMNS), _row(["---"] * len(COLUMNS))]
     lines += [_row(_cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
     letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
-    lines += ["", f"Header: integers in the header of a frame. Packets: per frame. {letters}.", ""]
+    packets = (
+        "Packets: those of a frame. Control: acknowledgements and other small packets beside them, "
+        "when frames come one by one; fewer when they stream"
+    )
+    lines += ["", f"Header: integers in the header of a frame. {packets}. {letters}.", ""]
     lines += ["Open group: a node that is no member may send to it (`Node.send_to`).", ""]
     for protocol in PROTOCOLS.values():
         d = protocol.declaration
@@ -31,7 +35,9 @@ def markdown_table() -> str:
 def _cells(d: Declaration) -> tuple[str, ...]:
     """One protocol, in the order of COLUMNS."""
     orders = (f"`{order}`{_default(order, d.name)}" for order in d.orders)
-    return (f"`{d.name}`", ", ".join(orders), *needs_and_costs(d), d.silence, d.source)
+    scope, network, header, packets, *rest = needs_and_costs(d)
+    costs = (header, packets, d.control)
+    return (f"`{d.name}`", ", ".join(orders), scope, network, *costs, *rest, d.silence, d.source)
 
 
 def needs_and_costs(d: Declaration) -> tuple[str, ...]:

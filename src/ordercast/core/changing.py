@@ -5,7 +5,9 @@ answers alone where the old era ends, lets everybody fetch what they lack, and b
 The packets are in `ordercast.views`; here is what a protocol and a change say to each other.
 
     report(g)       what this process has of the era of g that ends        Held
+    hangs_on(...)   from all answers: groups that must end in the same change
     decide(...)     from all answers: where the era ends                   End
+    check_ends(...) can these eras end there, as far as this process knows?
     prepare(...)    fetch what is missing up to the end, open what begins
     is_ready(g)     is everything here?
     change(...)     deliver the rest; begin the next era
@@ -16,7 +18,8 @@ others are known by their sender and its count. Bodies never travel through the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -68,6 +71,8 @@ class FramesHeld(msgspec.Struct, frozen=True, array_like=True, tag="frames"):
     frames: tuple[FrameId, ...]  # those that some member may lack
     delivers: bool  # this process is a member
     mark: int = 0  # of numbers that a domain counts in
+    progress: int = 0  # the last number delivered here, where one process gives numbers
+    last: LastFrames = ()  # ... and the last frames that were delivered
 
 
 Held = NumbersHeld | FramesHeld
@@ -95,6 +100,7 @@ class FramesEnd(msgspec.Struct, frozen=True, array_like=True, tag="frames"):
 
     frames: tuple[FrameAt, ...] = ()
     mark: int = 0  # where the numbers of the domain go on
+    last: LastFrames = ()  # the last frame of each origin, where one process gives numbers
 
 
 End = NumbersEnd | FramesEnd
@@ -106,6 +112,7 @@ class Ending(msgspec.Struct, frozen=True):
     era: int  # that ends
     held: Mapping[ProcessId, Held]
     dead: frozenset[ProcessId]  # were in its view, and are gone
+    nodes: frozenset[ProcessId] = frozenset()  # are there; empty: not known
 
 
 class NextEra(msgspec.Struct, frozen=True):
@@ -114,3 +121,31 @@ class NextEra(msgspec.Struct, frozen=True):
     view: View
     end: End
     before: View | None = None  # None: the group is new
+
+
+class Changing(Protocol):
+    """A machine as a change sees it."""
+
+    def stop(self, groups: Iterable[GroupId]) -> None:
+        """A change of these groups is under way: nothing new begins in them."""
+
+    def stopped(self) -> Iterable[GroupId]:
+        """Groups that are stopped here."""
+
+    def report(self, g: GroupId) -> Held | None:
+        """What this process has of the era of g that ends; None: it has no part in it."""
+
+    def check_ends(self, nexts: Sequence[NextEra]) -> None:
+        """Can these eras end there, as far as this process knows? A `PeerError` if not."""
+
+    def prepare(self, nexts: Sequence[NextEra]) -> None:
+        """A change is planned: fetch what is missing up to the ends."""
+
+    def unprepare(self, begun: Collection[GroupId] = ()) -> None:
+        """What was prepared comes to nothing, but for these groups, which begin now."""
+
+    def is_ready(self, g: GroupId, end: End) -> bool:
+        """Is everything of g here, up to the end of its era?"""
+
+    def change(self, number: int, nexts: Sequence[NextEra]) -> None:
+        """Eras of groups end, and the next ones begin."""

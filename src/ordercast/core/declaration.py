@@ -44,12 +44,13 @@ class Declaration(msgspec.Struct, frozen=True):
     network: Network  # the weakest network it works on by itself
     header: str  # integers in the header of a frame, as a formula (LETTERS)
     packets: str  # packets per frame in a closed group of n, as a formula
+    control: str  # ... and small ones besides, when frames come one by one; fewer when they stream
     exact: bool  # does a message wait only for a message it really depends on?
     silence: str  # what must be said when nobody has anything to say
     source: str  # document and section
     promises: tuple[str, ...]  # property names of the trace verifier, without crashes
     crash: str  # what a crash does, in one sentence
-    sequenced: bool = False  # one process numbers the frames, and the views among them
+    sequenced: bool = False  # one process numbers the frames
     also: tuple[Order, ...] = ()  # further orders that it gives
     everyone_speaks: bool = False  # a member that says nothing holds the others up
     closed: str = ""  # why nobody but members may send to such a group; empty: anybody may

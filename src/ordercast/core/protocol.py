@@ -12,6 +12,7 @@ a node that share its order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -35,6 +36,7 @@ from ordercast.core.events import (
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.state import PlainState
+from ordercast.core.uniting import unite
 from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.core.whereabouts import Subgroups, Whereabouts
 from ordercast.errors import PeerError
@@ -63,10 +65,8 @@ class Options(msgspec.Struct, frozen=True):
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
-    blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     constant_resends: bool = False  # to compare: what is missing is asked for in every period
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
-    bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     delivery_level: DeliveryLevel = "causal"  # of two_layered; the same at all members
     view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
@@ -86,6 +86,14 @@ class Reach(msgspec.Struct, frozen=True):
     view: tuple[int, tuple[ProcessId, ...], tuple[ProcessId, ...]] | None = None
     # ... (number, members, guests) of the last view among the frames up to there
     last: tuple[tuple[ProcessId, int], ...] = ()  # the last frames of their origins up to there
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What a sequencer has done."""
+
+    numbered: int = 0  # frames
+    taken_over: int = 0  # groups that another numbered before
+    handed_on: int = 0  # groups that another numbers now
 
 
 def on(header: type[msgspec.Struct]) -> Callable[[F], F]:
@@ -109,7 +117,7 @@ class OrderingProtocol(PlainState, ABC):
     copies_frames: ClassVar[bool] = False  # a frame must be at two nodes before others name it
     has_subgroups: ClassVar[bool] = False  # it matters where the members are
     wide_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # to other sites, and may wait
-    header_version: ClassVar[int] = 4  # raised when a header is added, removed or changed
+    header_version: ClassVar[int] = 5  # raised when a header is added, removed or changed
 
     def __init_subclass__(cls) -> None:
         cls.handlers = dict(getattr(cls, "handlers", {}))
@@ -192,10 +200,15 @@ class OrderingProtocol(PlainState, ABC):
             self.note("drop", packet.group, packet.src, 0, "older era")
             return
         if len(self.early) >= self.options.max_held:
+            # Whoever comes last need not be the one that filled it: an era that never begins is
+            # easily named, and an honest process would be blamed for its first packet.
+            most, _ = Counter(packet.src for packet in self.early).most_common(1)[0]
             reason = f"more than {self.options.max_held} packets of a view not installed here"
-            self.out.faults.append((packet.src, reason))
-        else:
-            self.early.append(packet)
+            self.out.faults.append((most, reason))
+            if most == packet.src:
+                return
+            self.early = [packet for packet in self.early if packet.src != most]
+        self.early.append(packet)
 
     # -- views ----------------------------------------------------------------------------------
 
@@ -318,6 +331,13 @@ class OrderingProtocol(PlainState, ABC):
         """At the leader: the subgroups of a view with these members, where the protocol has any."""
         return ()
 
+    @classmethod
+    def subgroups_of(
+        cls, members: tuple[ProcessId, ...], whereabouts: Mapping[ProcessId, Whereabouts]
+    ) -> Subgroups:
+        """The subgroups of a view with these members, where the protocol has any."""
+        return ()
+
     # -- changes of configuration: see `ordercast.core.changing` ---------------------------------
 
     def stop(self, groups: Iterable[GroupId]) -> None:
@@ -332,14 +352,23 @@ class OrderingProtocol(PlainState, ABC):
         return None
 
     @classmethod
+    def hangs_on(cls, groups: Mapping[GroupId, Ending]) -> set[GroupId]:
+        """At the coordinator: groups whose eras must end in the same change as these, as things
+        stand at this moment."""
+        return set()
+
+    @classmethod
     def decide(cls, groups: Mapping[GroupId, Ending]) -> dict[GroupId, End]:
         """At the coordinator: where these eras end, from what everybody holds."""
-        raise NotImplementedError
+        return dict(unite(cls, groups))
 
     @classmethod
     def nothing_held(cls) -> End:
         """The end of an era of which this process has nothing."""
         return FramesEnd()
+
+    def check_ends(self, nexts: Sequence[NextEra]) -> None:
+        """Can these eras end there, as far as this process knows? A `PeerError` if not."""
 
     def prepare(self, nexts: Sequence[NextEra]) -> None:
         """A change is planned: fetch what is missing up to the ends."""
@@ -400,6 +429,17 @@ class OrderingProtocol(PlainState, ABC):
     def numbers(self, g: GroupId) -> bool:
         """Is this process the sequencer of g?"""
         return False
+
+    def tally(self) -> Tally:
+        """What this process has numbered so far, where one process gives numbers."""
+        return Tally()
+
+    def take_load(self) -> Iterable[tuple[GroupId, ProcessId, int]]:
+        """Frames that were numbered here since the last call, by group and sender."""
+        return ()
+
+    def begin_visit(self, g: GroupId) -> None:
+        """This process sends to g as a guest from now on, where guests are in no view."""
 
     def keeps_for_others(self, g: GroupId) -> bool:
         """Are frames of g here that others may need, whether or not this process is in it?"""

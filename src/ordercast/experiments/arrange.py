@@ -12,11 +12,11 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.experiments.cells import celled_groups
-from ordercast.experiments.coordinates import Coordinates
+from ordercast.experiments.coordinates import OF_VARIANTS, Coordinates
 from ordercast.experiments.delays import delay_of
 from ordercast.experiments.moving import check_moves
 from ordercast.experiments.variants import protocol_of
-from ordercast.membership.components import strong_components, weak_components
+from ordercast.placement.components import strong_components, weak_components
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.config import (
     GroupConfig,
@@ -78,7 +78,7 @@ def arranged(
         broadcast=run.broadcast,
         faults=(*_crashes(run), *_outage(run)),
         seed=run.seed,
-        options=Options(**dict(run.options)),
+        options=Options(**{key: value for key, value in run.options if key not in OF_VARIANTS}),
         window=run.window or None,
         sites=_sites(run),
         trace=trace,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ordercast.core.events import Receive
-from ordercast.protocols.sequencing.headers import AcceptIn, NumberIn
+from ordercast.protocols.sequencing.headers import Accept, Number
 
 
 class Contexts:
@@ -16,7 +16,7 @@ class Contexts:
     def __call__(self, packet: Receive) -> Receive:
         """A number with its context: one for all members."""
         header = packet.header
-        if isinstance(header, AcceptIn | NumberIn):
+        if isinstance(header, Accept | Number):
             self.seen += 1
             self.entries += len(header.context)
         return packet

@@ -63,7 +63,8 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.groups * self.group_size / self.members
 
 
-OPTIONS = Options.__struct_fields__
+OF_VARIANTS = ("blocking",)  # switches that are no options of a protocol: see `variants`
+OPTIONS = (*Options.__struct_fields__, *OF_VARIANTS)
 GIVEN_OTHERWISE = {"overlap": "group_size", "seeds": "seed"}
 """Keys of a plan that stand for another."""
 
@@ -167,6 +168,10 @@ def _protocol(value: Any) -> str:
 
 def _option(key: str, value: Any) -> Any:
     name = key.removeprefix("options.")
+    if name in OF_VARIANTS:
+        if not isinstance(value, bool):
+            raise ValueError(f"{key} = {value!r} is wrong; write true or false")
+        return value
     try:
         given = msgspec.convert({name: value}, Options)
     except (msgspec.ValidationError, ValueError) as reason:

@@ -17,17 +17,17 @@ from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import ConfigError
 from ordercast.experiments.coordinates import Coordinates
-from ordercast.membership.placing_headers import Inherit, InheritEntry, InheritLeft
-from ordercast.membership.standing import ClusterOptions
+from ordercast.membership.agreement import ClusterOptions
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.protocols.sequencing.headers import Forwarded
+from ordercast.protocols.sequencing.headers import Request, Spread
 from ordercast.reliability.link import Linked
 from ordercast.simulation.agenda import TICKS_PER_MS
-from ordercast.simulation.clustered import ClusterConfig
+from ordercast.simulation.clustered import ClusterConfig, ClusterSimulation
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.log import Sent, TraceLog
 from ordercast.simulation.payload import unpack
 from ordercast.simulation.placing import MoveGroup
+from ordercast.views.headers import Install, Installed, Plan, Ready, Report, Stop
 
 FORMED_MS, BEGIN_MS = 400, 600  # all are in their groups; these are at the first sequencer
 REST_MS, AT_MOST_MS = 1000, 60_000  # after the last message
@@ -61,16 +61,31 @@ class HandOvers:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.forwarded: Counter[Message] = Counter()
+        self.asked: set[Message] = set()
+        self.repeated: Counter[Message] = Counter()
 
     def __call__(self, packet: Receive) -> Receive:
-        """A book or a part of it, or a request that goes on to the next sequencer."""
+        """A packet of a change, or a request that is asked for again after it."""
         header = packet.header.header if isinstance(packet.header, Linked) else packet.header
-        if isinstance(header, Inherit | InheritEntry | InheritLeft):
-            self.bytes += len(msgspec.msgpack.encode(header)) + len(packet.payload)
-        elif isinstance(header, Forwarded):
-            self.forwarded[packet.group, header.origin, header.n] += 1
+        if isinstance(header, Stop | Report | Plan | Ready | Install | Installed):
+            self.bytes += len(msgspec.msgpack.encode(header))
+        elif isinstance(header, Request | Spread):
+            message = (packet.group, packet.src, header.n)
+            if message in self.asked:
+                self.repeated[message] += 1
+            self.asked.add(message)
         return packet
+
+
+class BeginCounting(msgspec.Struct, frozen=True):
+    """All groups have formed, and are at the first sequencer: what is said from now on counts."""
+
+    seen: HandOvers
+    at_ms: float
+
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Forget what was said before."""
+        self.seen.bytes = 0
 
 
 def clustered(run: Coordinates, plain: SimulationConfig, seen: HandOvers) -> ClusterConfig:
@@ -84,10 +99,13 @@ def clustered(run: Coordinates, plain: SimulationConfig, seen: HandOvers) -> Clu
         messages=plain.messages,
         workload=msgspec.structs.replace(plain.workload, start_ms=BEGIN_MS),
         network=msgspec.structs.replace(plain.network, transform=seen),
-        faults=tuple(
-            MoveGroup(g, hosts[k % len(hosts)], at_ms=at_ms)
-            for k, at_ms in enumerate(times)
-            for g in range(1, run.groups + 1)
+        faults=(
+            BeginCounting(seen, at_ms=BEGIN_MS),
+            *(
+                MoveGroup(g, hosts[k % len(hosts)], at_ms=at_ms)
+                for k, at_ms in enumerate(times)
+                for g in range(1, run.groups + 1)
+            ),
         ),
         seed=plain.seed,
         options=plain.options,
@@ -103,26 +121,26 @@ def figures_of_moves(run: Coordinates, seen: HandOvers, log: TraceLog) -> dict[s
     times = moves_ms(run)
     sent: dict[Message, int] = {}
     straight: list[int] = []
-    detours: list[int] = []
+    again: list[int] = []
     for p, tick, row in log.rows():
         if isinstance(row, Sent):
             sent[row.group, p, row.number] = tick
         elif type(row) is tuple:
             group, sender, _, _, payload = row
             message = (group, sender, unpack(payload)[0])
-            delays = detours if message in seen.forwarded else straight
+            delays = again if message in seen.repeated else straight
             delays.append(tick - sent[message])
     after = {
         message: sent[message] / TICKS_PER_MS - times[_move_of(sent[message], times)]
-        for message in seen.forwarded
+        for message in seen.repeated
     }
-    each = Counter((m[1], _move_of(sent[m], times)) for m in seen.forwarded)
+    each = Counter((m[1], _move_of(sent[m], times)) for m in seen.repeated)
     return {
-        "handed_bytes": seen.bytes,
-        "forwarded": sum(seen.forwarded.values()),
-        "forwarded_most": max(each.values(), default=0),
-        "forwarded_until_ms": max(after.values(), default=None),
-        "forwarded_delay_ms": median(detours) / TICKS_PER_MS if detours else None,
+        "change_bytes": seen.bytes,
+        "repeated": sum(seen.repeated.values()),
+        "repeated_most": max(each.values(), default=0),
+        "repeated_until_ms": max(after.values(), default=None),
+        "repeated_delay_ms": median(again) / TICKS_PER_MS if again else None,
         "other_delay_ms": median(straight) / TICKS_PER_MS,
     }
 

@@ -134,11 +134,11 @@ FALSE_ORDER_FIGURES = (
     Column("rule_1_pairs", _LONG, "... that both vectors together order"),
 )
 MOVE_FIGURES = (
-    Column("handed_bytes", _LONG, "headers and bodies that went from sequencer to sequencer"),
-    Column("forwarded", _LONG, "requests that came to a former sequencer, and went on"),
-    Column("forwarded_most", _LONG, "of one sender, at one move"),
-    Column("forwarded_until_ms", _REAL, "from the order to move until the last of them was sent"),
-    Column("forwarded_delay_ms", _REAL, "from the send to a delivery of these: median"),
+    Column("change_bytes", _LONG, "packets by which the groups changed, one for all its receivers"),
+    Column("repeated", _LONG, "requests that a change made void, and that were sent again"),
+    Column("repeated_most", _LONG, "of one sender, at one move"),
+    Column("repeated_until_ms", _REAL, "from the order to move until the last of them was sent"),
+    Column("repeated_delay_ms", _REAL, "from the send to a delivery of these: median"),
     Column("other_delay_ms", _REAL, "... of all others"),
 )
 CRASH_FIGURES = (

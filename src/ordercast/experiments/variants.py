@@ -6,6 +6,8 @@ that some have. The words by which members agree on the view are the same.
 
 Without hearsay (004, 5.2): a header tells of the groups that its sender is in. What the sender has
 heard of the groups of others is not passed on.
+
+Blocking (000, 5, rule 1): a request leaves when every earlier one of its sender has its number.
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ from ordercast.protocols.fast import Fast
 from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.relative import Relative
+from ordercast.protocols.sequencing.orders import (
+    Sequencing,
+    SequencingCausal,
+    SequencingHybrid,
+)
+from ordercast.protocols.sequencing.service import SequencingService
 
 BEYOND_A_PREFIX = frozenset(
     ("validity", "agreement", "total.gapless", "fifo.group", "causal.group")
@@ -72,6 +80,30 @@ class RelativeWithoutHearsay(Relative):
         super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
 
 
+class Blocking(SequencingService):
+    """A sender waits for each of its numbers, whoever gives them."""
+
+    def _may_leave(self, view: View) -> bool:
+        return self.sender.target is None
+
+
+class BlockingTotal(Blocking, Sequencing):
+    """Pairwise total order."""
+
+
+class BlockingHybrid(Blocking, SequencingHybrid):
+    """Causal order across groups, total order in each."""
+
+
+class BlockingCausal(Blocking, SequencingCausal):
+    """Both."""
+
+
+BLOCKING = {
+    "sequencing": BlockingTotal,
+    "sequencing_hybrid": BlockingHybrid,
+    "sequencing_causal": BlockingCausal,
+}
 WITHOUT_FLUSH = {"javagroups": TotalWithoutFlush}
 WITHOUT_HEARSAY = {
     "cbcast": CbcastWithoutHearsay,
@@ -83,9 +115,11 @@ WITHOUT_HEARSAY = {
 def protocol_of(run: Coordinates) -> type[OrderingProtocol]:
     """What this run is a run of; `ConfigError` if there is no such variant."""
     if not run.flush:
-        return _variant(run, "flush", WITHOUT_FLUSH)
+        return _variant(run, "flush = false", WITHOUT_FLUSH)
     if not run.hearsay:
-        return _variant(run, "hearsay", WITHOUT_HEARSAY)
+        return _variant(run, "hearsay = false", WITHOUT_HEARSAY)
+    if dict(run.options).get("blocking"):
+        return _variant(run, "options.blocking = true", BLOCKING)
     return PROTOCOLS[run.protocol]
 
 
@@ -100,7 +134,7 @@ def _variant(
 ) -> type[OrderingProtocol]:
     if run.protocol not in variants:
         names = " and ".join(map(repr, variants))
-        raise ConfigError(f"{key} = false and protocol = {run.protocol!r}: only {names} have both")
+        raise ConfigError(f"{key} and protocol = {run.protocol!r}: only {names} have both")
     return variants[run.protocol]
 
 

@@ -36,6 +36,7 @@ class LinkAlone(OrderingProtocol):
         network="N0",
         header="2",
         packets="n-1",
+        control="n-1",
         exact=True,
         silence="acknowledgements",
         source="reliability/link.py",

@@ -11,7 +11,7 @@ import msgspec
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
-from ordercast.membership.components import strong_components, weak_components
+from ordercast.placement.components import strong_components, weak_components
 from ordercast.trace.schema import PROPERTIES
 
 Members = tuple[ProcessId, ...]

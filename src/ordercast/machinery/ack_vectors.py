@@ -5,15 +5,18 @@
                                  top[q] := max(top[q], C[q]) for all q
     s <= A[p][q] for all p       forget (q, s)
     something new was taken      soon, or after a few more: multicast STATUS(S, C)
-    not at rest                  after a while, again: multicast STATUS(S, C)
-    STATUS from p, at rest       send ANSWER(S, C) to p
+    not all have what there was  after a while, again: multicast STATUS(S, C)
+    STATUS from p without news,  send ANSWER(S, C) to p
+    at rest
 
 S counts own frames. C[q] counts those of q that the application here has taken, so what is kept and
 the credit of a sender follow the slowest reader. A process is *at rest* if, as far as it knows, all
 have all.
 
 STATUS alone never ends: who is at rest is silent, and who missed its last word would go on asking.
-So who is at rest answers a STATUS. Nobody answers an ANSWER.
+So who is at rest answers a STATUS that says nothing new: p repeats itself, and lacks an answer. One
+with news does not ask: the marks that p has not heard may be on their way to it. Nobody answers an
+ANSWER. How long "a while" is follows the round trip (`core.patience`).
 
 A group of n members pays n integers in every header, and needs no reliable network.
 """
@@ -22,18 +25,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import SlowestMark
+from ordercast.core.patience import Patience
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
 from ordercast.errors import PeerError
-
-MAX_BACKOFF = 32  # STATUS without news slows down to so many periods
 
 Marks = tuple[int, ...]  # one number per sender of the view, in view order
 
@@ -67,7 +69,8 @@ class AckVectorProtocol(OrderingProtocol):
         self.heard: dict[ProcessId, Marks] = {}  # the marks that came last from each
         self.handed: deque[ProcessId] = deque()  # senders of frames delivered, not taken yet
         self.untold = 0  # frames taken since the marks last left
-        self.periods = 1  # until the next STATUS
+        self.statuses = Patience(self.options.status_ms, self.options.retry_ms)
+        self.due: dict[ProcessId, int] = {}  # the highest frames, when the wait for marks began
         self.running: set[str] = set()  # timers
 
     @abstractmethod
@@ -183,10 +186,8 @@ class AckVectorProtocol(OrderingProtocol):
         """Frame s of q was sent."""
         if s > self.top[q]:
             self.top[q] = s
-            if "status" not in self.running or self.periods > 1:
-                self.periods = 1
-                self.running.add("status")
-                self.set_timer(g, "status", self.options.status_ms)
+            if "status" not in self.running:
+                self._await_marks(g)
         following = self.R[q] + 1
         if self.top[q] >= following and following not in self.store[q]:
             self.missed(g, q)
@@ -203,7 +204,10 @@ class AckVectorProtocol(OrderingProtocol):
 
     def at_rest(self) -> bool:
         """As far as is known here, all have all."""
-        return all(self.A[q].lowest >= top for q, top in self.top.items())
+        return self._all_have(self.top)
+
+    def _all_have(self, frames: Mapping[ProcessId, int]) -> bool:
+        return all(self.A[q].lowest >= s for q, s in frames.items())
 
     # -- STATUS -----------------------------------------------------------------------------------
 
@@ -228,8 +232,9 @@ class AckVectorProtocol(OrderingProtocol):
     @on(Status)
     def on_STATUS(self, p: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
         self.check_marks(p, status.s, status.C)
+        repeated = self.heard[p] == status.C and self.top.get(p, status.s) >= status.s
         self.learn(g, p, status.s, status.C)
-        if g in self.member_of and self.at_rest():
+        if repeated and g in self.member_of and self.at_rest():
             self.send(p, g, Answer(self.S, tuple(self.C.values())))
 
     @on(Answer)
@@ -242,10 +247,23 @@ class AckVectorProtocol(OrderingProtocol):
         if name == "ack":
             if self.untold:
                 self._tell(g)
-        elif name == "status" and not self.at_rest():
+        elif name == "status":
+            self._ask_for_marks(g)
+
+    def _await_marks(self, g: GroupId) -> None:
+        self.due = dict(self.top)
+        self.start_timer(g, "status", self.statuses.wait)
+
+    def _ask_for_marks(self, g: GroupId) -> None:
+        """Some have not said that they have what there was when the timer was started."""
+        if not self._all_have(self.due):
             self._tell(g)
-            self.periods = min(2 * self.periods, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * self.periods)
+            self.statuses.said_again()
+            self.start_timer(g, "status", self.statuses.wait)
+            return
+        self.statuses.answered()
+        if not self.at_rest():
+            self._await_marks(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Start a timer unless it runs already."""
@@ -274,7 +292,7 @@ class AckVectorProtocol(OrderingProtocol):
         self.store = {q: {} for q in heard}
         self.A = {q: SlowestMark(view.members) for q in heard}
         self.heard = dict.fromkeys(senders, (0,) * len(senders))
-        self.untold, self.periods = 0, 1
+        self.untold, self.due = 0, {}
         self.running = set()
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:

@@ -27,6 +27,7 @@ from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.sequenced_waiting import ExplainedMember, ahead_frames, held_ahead
+from ordercast.machinery.unanswered import Unanswered
 
 Role = Literal["member", "guest", "outside"]
 
@@ -53,6 +54,7 @@ class NumberedMember(ExplainedMember):
         self.taken = 0  # last number consumed by the application
         self.acked = 0  # ... and told to the sequencer
         self.running: set[str] = set()  # timers
+        self.unanswered = Unanswered(self.options)
         self.book: Numbering | None = None  # at the sequencer only
 
     @abstractmethod
@@ -65,6 +67,7 @@ class NumberedMember(ExplainedMember):
         """The numbers of this view begin here. What waits below is of no view."""
         self.first = first
         self.R = self.stable = self.taken = self.acked = first - 1
+        self.unanswered.begin(self.R)
         self.arrived = {N: entry for N, entry in self.arrived.items() if first <= N}
         self.top = max((self.R, *self.arrived))
 
@@ -147,7 +150,25 @@ class NumberedMember(ExplainedMember):
         if settled:
             self.out.stable.append((g, stable))
         if self.requests:
-            self.start_timer(g, "repeat", self.options.retry_ms)
+            self.await_stability(g)
+
+    def await_stability(self, g: GroupId) -> None:
+        """If nothing new is heard after a while, the last report, or the answer, may be lost."""
+        if "repeat" not in self.running:
+            self.unanswered.standing = self._standing()
+            self.start_timer(g, "repeat", self.unanswered.reports.wait)
+
+    def _standing(self) -> tuple[int, ...]:
+        return (self.stable, self.unanswered.noted, self.numbered, len(self.requests))
+
+    def repeat_report(self, g: GroupId) -> None:
+        """A word may be lost."""
+        if not (self.kept or (self.role == "guest" and self.requests)):
+            self.unanswered.reports.answered()
+        elif self.unanswered.is_report_lost(self._standing()):
+            self.acknowledge(g)
+        else:
+            self.await_stability(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Start a timer unless it runs already."""

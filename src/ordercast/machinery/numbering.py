@@ -63,7 +63,8 @@ class Numbering(PlainState):
         self.joining: dict[ProcessId, int] = {}  # joiners not heard of yet -> number of their view
         self.leaving: dict[ProcessId, int] = {}  # leavers -> the number of their last view
         self.began: dict[ProcessId, int] = {}  # came in: they have nothing up to this, yet unstable
-        self.backoff = 1  # periods until the next STATUS
+        self.told = 0  # all were told that numbers up to this one are stable
+        self.backoff = 1  # periods until views are repeated
         self.limit = limit  # how far above the last one a frame of an origin may be
 
     @property
@@ -114,6 +115,10 @@ class Numbering(PlainState):
             if not self.acks.marks and self.acks.lowest < self.N:  # nobody is left to consume it
                 self.acks.lowest, rose = self.N, True
         return rose
+
+    def behind(self, me: ProcessId) -> dict[ProcessId, int]:
+        """The others who have not consumed all numbers, and how far each has come."""
+        return {p: R for p, R in self.acks.marks.items() if p != me and self.N > R}
 
     def admit(self, p: ProcessId) -> None:
         """p comes in with the next entry, perhaps not for the first time."""

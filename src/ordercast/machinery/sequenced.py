@@ -23,6 +23,7 @@ from ordercast.errors import PeerError
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
 from ordercast.machinery.sequenced_waiting import ExplainedMember
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
+from ordercast.machinery.unanswered import Unanswered
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
 
@@ -41,7 +42,7 @@ class SequencedMember(ExplainedMember):
         self.arrived: dict[int, Numbered] = {}  # numbered, not in turn yet
         self.kept: dict[int, Numbered] = {}  # delivered here, not known stable
         self.S = 0  # frames this process sent, in all eras
-        self.S_first = 0  # ... before it (last) joined
+        self.S_first = -1  # ... before it (last) joined; -1: it may not send
         self.requests: dict[int, bytes] = {}  # own frames n, not delivered; of a guest, not stable
         self.numbered = 0  # of a guest: its frames up to this one have numbers in this era
         self.done: dict[ProcessId, int] = {}  # last frame delivered, per origin, in all eras
@@ -51,7 +52,7 @@ class SequencedMember(ExplainedMember):
         self.acked = 0  # ... and told to the sequencer
         self.delivers = False  # a member; a process that only leads delivers nothing
         self.running: set[str] = set()  # timers
-        self.oldest_request = 0  # when last looked at; still the same means it is repeated
+        self.unanswered = Unanswered(self.options)
 
     @abstractmethod
     def request(self, g: GroupId, n: int, m: bytes) -> None:
@@ -74,20 +75,21 @@ class SequencedMember(ExplainedMember):
         self.S += 1
         self.requests[self.S] = m
         self.request(g, self.S, m)
-        self.start_timer(g, "retry", self.options.retry_ms)
+        self.await_numbers(g)
+
+    def await_numbers(self, g: GroupId) -> None:
+        """Repeat requests that have no answer after a while."""
+        self.start_timer(g, "retry", self.unanswered.requests.wait)
 
     def _repeat_requests(self, g: GroupId) -> None:
-        # Only if nothing of ours was delivered for a whole period: a long queue is not a loss.
         unnumbered = self.unnumbered()
-        if not unnumbered:
-            return
-        if unnumbered[0] == self.oldest_request:
+        if self.unanswered.is_request_lost(next(iter(unnumbered), 0)):
             for n in unnumbered[: self.options.fetch_batch]:
                 if n in self.requests:  # one that is asked for may bring on others
                     self.note("retransmit", g, self.me, n)
                     self.request(g, n, self.requests[n])
-        self.oldest_request = unnumbered[0]
-        self.start_timer(g, "retry", self.options.retry_ms)
+        if unnumbered:
+            self.await_numbers(g)
 
     # -- a guest ----------------------------------------------------------------------------------
 
@@ -111,7 +113,7 @@ class SequencedMember(ExplainedMember):
         if settled:
             self.out.stable.append((g, stable - self.S_first))
         if self.requests:
-            self.start_timer(g, "repeat", self.options.retry_ms)
+            self._await_stability(g)
 
     def _follow_view(self, g: GroupId, entry: ViewEntry) -> None:
         """A guest learns who the members are; or that it is one itself, or a guest no longer."""
@@ -234,7 +236,7 @@ class SequencedMember(ExplainedMember):
         if top > self.top:
             self.top = top
         if self.top > self.R and "gap" not in self.running:
-            self.start_timer(g, "gap", self.options.gap_ms)
+            self._await_missing(g)
         if stable > self.stable:
             if stable > self.taken:
                 raise PeerError(f"number {stable} is called stable, but was not acknowledged here")
@@ -254,7 +256,8 @@ class SequencedMember(ExplainedMember):
     def on_STATUS(self, src: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
         self._check_sequencer(src)
         self.learn(g, min(status.N, self.R + self.options.max_held), status.stable)
-        if self.taken > status.R:  # our acknowledgement was lost, or waits for its timer
+        self.unanswered.noted = max(self.unanswered.noted, status.R)
+        if self.taken > status.R and not self.delivers:  # it left, and repeats nothing by itself
             self.acknowledge(g)
         self.check_near(status.N)  # what is missing here is asked for all the same
 
@@ -265,10 +268,20 @@ class SequencedMember(ExplainedMember):
         first = self.R + 1
         last = min(self.arrived, default=self.top + 1) - 1
         last = min(last, self.R + self.options.fetch_batch)
-        if first <= last:  # else it waits for another group
-            self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
-            self.send(self.leader, g, Fetch(first, last))
-        self.start_timer(g, "gap", self.options.gap_ms)
+        if first <= min(last, self.unanswered.horizon):  # else it is late, or waits for a group
+            self._fetch(g, first, last)
+        self._await_missing(g)
+
+    def _fetch(self, g: GroupId, first: int, last: int) -> None:
+        self.unanswered.fetches_again(self.R)
+        self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
+        self.send(self.leader, g, Fetch(first, last))
+
+    def _await_missing(self, g: GroupId) -> None:
+        """What is still missing when the timer ends is fetched. What is known only since may be on
+        its way."""
+        self.unanswered.horizon = self.top
+        self.start_timer(g, "gap", self.unanswered.fetches.wait)
 
     def _check_sequencer(self, src: ProcessId) -> None:
         if src != self.leader:
@@ -294,7 +307,24 @@ class SequencedMember(ExplainedMember):
         """Tell the sequencer how far the application has come."""
         self.acked = self.taken
         self.send(self.leader, g, Delivered(self.taken))
-        self.start_timer(g, "repeat", self.options.retry_ms)
+        self._await_stability(g)
+
+    def _await_stability(self, g: GroupId) -> None:
+        """If nothing new is heard after a while, the last report, or the answer, may be lost."""
+        if "repeat" not in self.running:
+            self.unanswered.standing = self._standing()
+            self.start_timer(g, "repeat", self.unanswered.reports.wait)
+
+    def _standing(self) -> tuple[int, ...]:
+        return (self.stable, self.unanswered.noted, self.numbered, len(self.requests))
+
+    def _repeat_report(self, g: GroupId) -> None:
+        if not ((self.kept and self.delivers) or (self.numbered and self.requests)):
+            self.unanswered.reports.answered()
+        elif self.unanswered.is_report_lost(self._standing()):
+            self.acknowledge(g)
+        else:
+            self._await_stability(g)
 
     def on_timer(self, g: GroupId, name: str) -> None:
         self.running.discard(name)
@@ -305,9 +335,8 @@ class SequencedMember(ExplainedMember):
         elif name == "ack":
             if self.taken > self.acked:
                 self.acknowledge(g)
-        elif (self.kept and self.delivers) or (self.numbered and self.requests):
-            # "repeat": a word may be lost
-            self.acknowledge(g)
+        elif name == "repeat":
+            self._repeat_report(g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Start a timer unless it runs already."""
@@ -346,6 +375,7 @@ class SequencedMember(ExplainedMember):
         """The next number expected here is the one after this."""
         self.R = self.top = self.stable = self.taken = self.acked = number
         self.arrived, self.kept = {}, {}
+        self.unanswered.begin(number)
         self.handed = deque(0 for _ in self.handed)  # of the era before: nobody waits for it
 
     def _take_up_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
@@ -364,6 +394,8 @@ class SequencedMember(ExplainedMember):
             if not self.delivers:
                 self.done = {}
             self._know_frames(view.last)
+            if self.me in view.senders and self.S_first < 0:  # a stay begins: counts go on
+                self.S = self.S_first = self.done.get(self.me, 0)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
             self.requests.clear()
@@ -372,6 +404,8 @@ class SequencedMember(ExplainedMember):
             self.leader = view.leader
         else:
             self._begin_era(view)
+            if self.me not in view.senders:
+                self.S_first = -1
 
     def _know_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """What survivors know of others is known to all: also where a later stay begins."""

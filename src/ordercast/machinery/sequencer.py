@@ -23,7 +23,7 @@ from ordercast.machinery.sequenced import SequencedMember
 from ordercast.machinery.sequenced_waiting import ahead_frames, held_ahead
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 
-MAX_BACKOFF = 32  # STATUS to a silent member slows down to so many periods
+MAX_BACKOFF = 32  # a view is repeated to who does not confirm it, in the end after so many periods
 
 
 class SequencedProtocol(SequencedMember):
@@ -76,8 +76,9 @@ class SequencedProtocol(SequencedMember):
             self._tell_view(g, entry.view)
         else:
             self.announce(g, N, entry)
+            book.told = book.stable
         book.backoff = 1
-        self.start_timer(g, "status", self.options.status_ms)
+        self.expect_reports(g)
         self.place(g, N, book.stable, entry)
 
     def _tell_view(self, g: GroupId, entry: ViewEntry) -> None:
@@ -145,28 +146,58 @@ class SequencedProtocol(SequencedMember):
         self.book.prune()
         for p in self.guests.settle(self.book.stable):
             self._tell_guest(p, g)
-        self.start_timer(g, "status", self.options.status_ms)
+        if self.book.stable > self.book.told:
+            self.start_timer(g, "status", self.options.status_ms)
         self.learn(g, self.book.N, self.book.stable)
 
     def _tell_status(self, g: GroupId) -> None:
-        """An idle sequencer says where it stands, to those who are behind, until nobody is."""
+        """What is stable, if no number has told it; and views that somebody must confirm."""
+        book = self.book
+        if book is None:
+            return
+        others = [p for p in book.acks.marks if p != self.me]
+        if book.stable > book.told:
+            book.told = book.stable
+            for p in others:
+                if p not in book.joining:
+                    self._send_status(p, g)
+        joining = [p for p in others if p in book.joining]
+        for p in joining:
+            self._resend(p, g, book.joining[p])
+        for p, views in self.guests.untold.items():
+            self.send(p, g, views[0])
+        if joining or self.guests.untold:
+            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * book.backoff)
+
+    def expect_reports(self, g: GroupId) -> None:
+        """All are to report the delivery of what was numbered; who does not is told of it again."""
+        book = self.book
+        assert book is not None
+        if book.joining or self.guests.untold:
+            self.start_timer(g, "status", self.options.status_ms)
+        if "behind" not in self.running:
+            self.unanswered.due = book.N
+            self._await_reports(g, book)
+
+    def _await_reports(self, g: GroupId, book: Numbering) -> None:
+        self.unanswered.numbered = book.N
+        self.start_timer(g, "behind", self.unanswered.statuses.wait)
+
+    def _tell_who_is_behind(self, g: GroupId) -> None:
+        """STATUS to those who have not reported what was numbered when the timer was started. A
+        report that crosses with it makes the sequencer wait longer the next time."""
         book = self.book
         if book is None:
             return
         if next(iter(book.history), book.N + 1) <= book.stable:
             self._prune(g)
-        others = [p for p in book.acks.marks if p != self.me]
-        behind = [p for p in others if book.acks.marks[p] < book.N]
-        for p in behind or others:
-            if p in book.joining:
-                self._resend(p, g, book.joining[p])
-            else:
+        behind = book.behind(self.me)
+        for p in self.unanswered.late(behind, book.N):
+            if p not in book.joining:
                 self._send_status(p, g)
-        for p, views in self.guests.untold.items():
-            self.send(p, g, views[0])
-        if behind or self.guests.untold:
-            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * book.backoff)
+        if behind:
+            self._await_reports(g, book)
 
     def _send_status(self, p: ProcessId, g: GroupId) -> None:
         book = self.book
@@ -177,6 +208,9 @@ class SequencedProtocol(SequencedMember):
         if name == "status":
             self.running.discard(name)
             self._tell_status(g)
+        elif name == "behind":
+            self.running.discard(name)
+            self._tell_who_is_behind(g)
         else:
             super().on_timer(g, name)
 

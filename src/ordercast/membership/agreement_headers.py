@@ -19,11 +19,13 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     """I live, and this is the view that I have."""
 
     view: ViewId
+    accepted: bool = False  # I have accepted a proposal of what comes after it
 
 
 class Suspect(msgspec.Struct, frozen=True, array_like=True):
-    """To the coordinator: I hear nothing from that node."""
+    """To all who vote: I hear nothing from that node of the view."""
 
+    view: ViewId
     pid: ProcessId
 
 
@@ -34,31 +36,43 @@ class Renew(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JoinView(msgspec.Struct, frozen=True, array_like=True):
-    """Take this node into the cluster. Who does not coordinate passes it on."""
+    """Take me into the cluster."""
 
+    node: NodeEntry
+
+
+class Introduce(msgspec.Struct, frozen=True, array_like=True):
+    """To the coordinator: this node asked me to be let in."""
+
+    view: ViewId
     node: NodeEntry
 
 
 class Reach(msgspec.Struct, frozen=True, array_like=True):
     """From the coordinator: say so when you have a connection to this node, which wants in."""
 
+    view: ViewId
     pid: ProcessId
 
 
 class Reached(msgspec.Struct, frozen=True, array_like=True):
     """To the coordinator: there is one."""
 
+    view: ViewId
     pid: ProcessId
 
 
 class LeaveView(msgspec.Struct, frozen=True, array_like=True):
     """To the coordinator, until it is so: I am in no group any more, and go for good."""
 
+    view: ViewId
+
 
 class Forget(msgspec.Struct, frozen=True, array_like=True):
     """To the coordinator, from an operator: these nodes are gone, and count in no vote; an empty
     list means all that are not here."""
 
+    view: ViewId
     pids: tuple[ProcessId, ...]
 
 
@@ -100,7 +114,8 @@ class InstallView(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overruled(msgspec.Struct, frozen=True, array_like=True):
-    """To one that leads: a higher ballot was promised here."""
+    """To one that leads: this ballot was promised here, and yours is not above it, or is too far
+    above it."""
 
     view: ViewId
     promised: Ballot
@@ -123,6 +138,6 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 AGREEMENT_HEADERS: tuple[type[msgspec.Struct], ...] = (
-    Heartbeat, Suspect, Renew, JoinView, Reach, Reached, LeaveView, Forget, EndView, ViewReport,
-    ProposeView, ViewAccepted, InstallView, Overruled, Sighted, Offer, Welcome,
+    Heartbeat, Suspect, Renew, JoinView, Introduce, Reach, Reached, LeaveView, Forget, EndView,
+    ViewReport, ProposeView, ViewAccepted, InstallView, Overruled, Sighted, Offer, Welcome,
 )  # fmt: skip

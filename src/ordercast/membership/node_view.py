@@ -21,7 +21,13 @@ class ViewId(msgspec.Struct, frozen=True, order=True, array_like=True):
     generation: int = 0  # rises when a cluster is recovered without a majority
     fork: ProcessId = 0  # who recovered it: two that do so at once differ
     number: int = 0
-    side: int = 0  # where every side of a partition goes on: who made it, in which attempt
+    side: ProcessId = 0  # where every side of a partition goes on: who made it,
+    attempt: int = 0  # and in which attempt
+
+    @property
+    def lineage(self) -> tuple[int, ProcessId]:
+        """Which recovery it comes from. Of two, the cluster goes on with the higher one."""
+        return self.generation, self.fork
 
     def __str__(self) -> str:
         return f"{self.number}" if not self.generation else f"{self.number}/{self.generation}"
@@ -57,13 +63,14 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
 
     id: ViewId
     nodes: tuple[NodeEntry, ...]
-    voters: tuple[ProcessId, ...]  # in the order of the nodes
+    voters: tuple[ProcessId, ...]  # in the order of the nodes; all, where every side goes on
     term: int  # the number of the view since which nobody has gone
     electorate: tuple[str, ...] = ()  # names of all voters that there may be; empty: no such list
     into: ProcessId = -1  # the side of that node takes over this one: it ends in order
     parent: ViewId = ViewId()  # the view before it
     left: tuple[ProcessId, ...] = ()  # were in that one, and left in order
     forgotten: tuple[str, ...] = ()  # identities that an operator declared to be gone
+    anew: bool = False  # packets may have been lost before it: all groups begin a new era
 
     @property
     def number(self) -> int:

@@ -84,6 +84,7 @@ class AgreedOrder(AcknowledgedProtocol):
         network="N2",
         header="3",
         packets="3(n-1)",
+        control="2(n-1)",
         exact=False,
         silence="nothing",
         source="001, Total Ordering (5) and (6)",

@@ -48,6 +48,7 @@ class Basic(AcknowledgedProtocol):
         network="N1",
         header="2",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="001, Basic Multicast",

@@ -50,6 +50,7 @@ class BlockTotal(BlockOrderProtocol):
         network="N2f",
         header="3",
         packets="n-1, NULLs",
+        control="(n-1)(n+1)",
         exact=False,
         silence="NULL of every silent member",
         source="004, 4 and footnote 7",

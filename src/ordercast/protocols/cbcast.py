@@ -86,6 +86,7 @@ class Cbcast(DomainProtocol):
         network="N1",
         header="2+3c",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="004, 5.2 (CBCAST); 001, Causal Ordering (3)",

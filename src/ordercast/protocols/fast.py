@@ -67,6 +67,7 @@ class Fast(BlockProtocol):
         network="N1",
         header="3+3c",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="004, 5.4",

@@ -76,6 +76,7 @@ class FastP(VouchingProtocol):
         network="N2",
         header="3+2c",
         packets="n-1, NULLs",
+        control="(n-1)(n+1)",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.4",

@@ -49,6 +49,7 @@ class Fifo(AcknowledgedProtocol):
         network="N1",
         header="2",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="001, FIFO Ordering (2)",

@@ -73,6 +73,7 @@ class GlobalFifo(DomainProtocol):
         network="N1",
         header="2+2c",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="001, FIFO Ordering (2) and Overlapping Groups",

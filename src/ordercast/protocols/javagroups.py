@@ -5,7 +5,8 @@ Guarantees  total, FIFO and causal order within one group; survivors of a view d
 Needs       nothing of the network: it may lose, double and reorder packets (N0). Below it views
             change by a flush.
 Costs       one packet to the sequencer, n - 1 from it; four integers in the header of BCAST. The
-            body travels twice. A new view costs 2(n - 1) small packets more.
+            body travels twice. CUM_SEQ_ACK and STATUS: 2(n - 1) small packets for a lone message,
+            fewer in a stream, whatever the delay. A new view costs 2(n - 1) more.
 
     broadcast m by p           n := n + 1;  pending[n] := m;
                                send(sequencer, REQUEST(n, first n, m))
@@ -23,7 +24,7 @@ Costs       one packet to the sequencer, n - 1 from it; four integers in the hea
     N is missing below STATUS  after a while, within a window, ever more seldom:
     or the queue's highest     send(sequencer, RESEND(N));  at the sequencer: send BCAST(N) again
     idle sequencer             to who is behind: NEW_VIEW, if not acknowledged, else STATUS(last N)
-    a while without an answer  request again what is pending
+    a while without an answer  request again what is pending;  acknowledge again what was consumed
 
 The header types are in `machinery.total_headers`.
 
@@ -81,7 +82,7 @@ from ordercast.machinery.total_headers import (
     Resend,
 )
 
-MAX_BACKOFF = 32  # NEW_VIEW and STATUS to a silent member slow down to so many periods
+MAX_BACKOFF = 32  # NEW_VIEW to a silent member slows down to so many periods
 
 
 class JavaGroupsTotal(NumberedMember):
@@ -94,6 +95,7 @@ class JavaGroupsTotal(NumberedMember):
         network="N0",
         header="4",
         packets="n",
+        control="2(n-1)",
         exact=False,
         silence="STATUS of an idle sequencer",
         source="003, TOTAL",
@@ -107,7 +109,6 @@ class JavaGroupsTotal(NumberedMember):
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.n_first = 1  # the first of our frames that is to be numbered in this view
-        self.oldest_request = 0  # when last looked at; still the same means it is repeated
         self.window = self.new_window()
         self.guests = GuestBook((), {})  # at the sequencer only
         self.told = 0  # at the sequencer: the last stable number that all were told
@@ -120,7 +121,7 @@ class JavaGroupsTotal(NumberedMember):
         self.end_view(view)  # D7
         self.window = self.new_window()
         self.n_first = next(iter(self.requests), self.S + 1)  # what is before was delivered
-        self.oldest_request = 0
+        self.unanswered.oldest = 0
         self.leader = view.members[0] if view.members else self.me
         self.book, self.guests = None, GuestBook((), {})
         if self.role == "member" and self.leader == self.me:
@@ -136,7 +137,8 @@ class JavaGroupsTotal(NumberedMember):
         self.guests = GuestBook(view.guests, {})
         self.told = self.R
         self.b_multicast(g, NewView(self.first))
-        self.speak_soon(g)
+        if self.others[g]:
+            self.start_timer(g, "status", self.options.status_ms)
 
     # NEW_VIEW(first)
     @on(NewView)
@@ -166,7 +168,11 @@ class JavaGroupsTotal(NumberedMember):
             self.learn_as_guest(g, self.S, self.S)
             return
         self.request(g, self.S, m)
-        self.start_timer(g, "retry", self.options.retry_ms)
+        self.await_numbers(g)
+
+    def await_numbers(self, g: GroupId) -> None:
+        """Repeat requests that have no answer after a while."""
+        self.start_timer(g, "retry", self.unanswered.requests.wait)
 
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         """send(sequencer, REQUEST(n, first n, m))"""
@@ -177,16 +183,13 @@ class JavaGroupsTotal(NumberedMember):
 
     # a while without an answer
     def repeat_requests(self, g: GroupId) -> None:
-        # Only if nothing of ours was numbered for a whole period: a long queue is not a loss.
         unnumbered = self.unnumbered()
-        if not unnumbered:
-            return
-        if unnumbered[0] == self.oldest_request:
+        if self.unanswered.is_request_lost(next(iter(unnumbered), 0)):
             for n in unnumbered[: self.options.fetch_batch]:
                 self.note("retransmit", g, self.me, n)
                 self.request(g, n, self.requests[n])  # D1, D2
-        self.oldest_request = unnumbered[0]
-        self.start_timer(g, "retry", self.options.retry_ms)
+        if unnumbered:
+            self.await_numbers(g)
 
     def request_again(self, g: GroupId) -> None:
         """request again what is pending: in a new view, under the same n"""
@@ -195,7 +198,7 @@ class JavaGroupsTotal(NumberedMember):
         for n, m in list(self.requests.items()):
             self.request(g, n, m)
         if self.requests:
-            self.start_timer(g, "retry", self.options.retry_ms)
+            self.await_numbers(g)
 
     # -- the sequencer numbers --------------------------------------------------------------------
 
@@ -225,7 +228,7 @@ class JavaGroupsTotal(NumberedMember):
         self.guests.numbered(entry.origin, entry.n, N)
         self.b_multicast(g, Bcast(N, entry.origin, entry.n, book.stable), entry.payload)
         self.told = book.stable
-        self.speak_soon(g)
+        self.expect_reports(g, book)
         self.hold(N, entry)
         self.go_on(g)
 
@@ -291,9 +294,8 @@ class JavaGroupsTotal(NumberedMember):
             raise PeerError("STATUS came before NEW_VIEW was acknowledged")
         self.learn_stable(g, status.stable)
         self.top = max(self.top, min(status.N, self.R + self.options.max_held))
+        self.unanswered.noted = max(self.unanswered.noted, status.R)
         self.go_on(g)
-        if self.taken > status.R:  # our acknowledgement was lost, or waits for its timer
-            self.acknowledge(g)
 
     # -- acknowledgements -------------------------------------------------------------------------
 
@@ -304,7 +306,7 @@ class JavaGroupsTotal(NumberedMember):
             self.acknowledged(g, self.book, self.me, self.taken)
         else:
             self.send(self.leader, g, CumSeqAck(self.taken))
-            self.start_timer(g, "repeat", self.options.retry_ms)
+            self.await_stability(g)
 
     @on(CumSeqAck)
     def on_CUM_SEQ_ACK(self, p: ProcessId, g: GroupId, ack: CumSeqAck, m: bytes) -> None:
@@ -328,31 +330,37 @@ class JavaGroupsTotal(NumberedMember):
 
     # -- an idle sequencer ------------------------------------------------------------------------
 
-    def speak_soon(self, g: GroupId) -> None:
-        """There is news: whoever misses it is told soon."""
-        assert self.book is not None
-        if self.others[g] and ("status" not in self.running or self.book.backoff > 1):
-            self.book.backoff = 1
-            self.running.add("status")
-            self.set_timer(g, "status", self.options.status_ms)
+    def expect_reports(self, g: GroupId, book: Numbering) -> None:
+        """There is news: whoever misses it is told again."""
+        if self.others[g] and "behind" not in self.running:
+            self.unanswered.due = book.N
+            self.await_reports(g, book)
+
+    def await_reports(self, g: GroupId, book: Numbering) -> None:
+        """What has a number now should be acknowledged when the timer ends."""
+        self.unanswered.numbered = book.N
+        self.start_timer(g, "behind", self.unanswered.statuses.wait)
 
     # idle sequencer
-    def speak(self, g: GroupId, book: Numbering) -> None:
-        """to who is behind: NEW_VIEW, if not acknowledged, else STATUS(last N)"""
-        marks = book.acks.marks
-        behind = [p for p in self.others[g] if marks[p] < book.N or p in book.joining]
-        for p in behind:
-            if p in book.joining:
-                self.send(p, g, NewView(self.first))  # D5
-            else:
-                self.send_status(p, g, book)  # D4
+    def tell_who_is_behind(self, g: GroupId, book: Numbering) -> None:
+        """to who is behind: STATUS(last N)"""
+        behind = book.behind(self.me)
+        for p in self.unanswered.late(behind, book.N):
+            self.send_status(p, g, book)  # D4
         if behind:
-            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * book.backoff)
-        elif book.stable > self.told:
+            self.await_reports(g, book)
+
+    def speak(self, g: GroupId, book: Numbering) -> None:
+        """NEW_VIEW, if not acknowledged; what is stable, if no BCAST has told it"""
+        if book.stable > self.told:
             self.told = book.stable
             for p in self.others[g]:
                 self.send_status(p, g, book)
+        for p in book.joining:
+            self.send(p, g, NewView(self.first))  # D5
+        if book.joining:
+            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * book.backoff)
 
     def send_status(self, p: ProcessId, g: GroupId, book: Numbering) -> None:
         """The last number given, the last stable one, and the last that p has acknowledged."""
@@ -370,9 +378,10 @@ class JavaGroupsTotal(NumberedMember):
         elif name == "ack":
             if self.taken > self.acked:
                 self.acknowledge(g)
-        elif name == "repeat":  # a word may be lost
-            if self.kept or (self.role == "guest" and self.requests):
-                self.acknowledge(g)
+        elif name == "repeat":
+            self.repeat_report(g)
+        elif self.book is not None and name == "behind":
+            self.tell_who_is_behind(g, self.book)
         elif self.book is not None:
             self.speak(g, self.book)
 

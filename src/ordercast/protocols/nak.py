@@ -6,7 +6,9 @@ Guarantees  integrity, validity, agreement; messages of one sender in the order 
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
 Costs       one multicast per message (n - 1 packets; over IP multicast one datagram), with one
             integer per sender and one more in its header; a request and a copy for each loss;
-            small STATUS multicasts while not all have all.
+            one small STATUS multicast of each member for a lone message, which tells what it has
+            taken, fewer in a stream. It is repeated when the marks of others do not come in time;
+            how long that is follows the round trip.
 
     R-multicast(g, m)            S := S + 1;  store m;  R-deliver(m);  multicast DATA(S, C, m)
     DATA(s, C, m) from q         if s > R[q]: store m;  top[q] := max(top[q], s)
@@ -42,8 +44,9 @@ from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
 from ordercast.errors import PeerError
-from ordercast.machinery.ack_vectors import MAX_BACKOFF, AckVectorProtocol, Marks
+from ordercast.machinery.ack_vectors import AckVectorProtocol, Marks
 
+MAX_BACKOFF = 32  # NAKs in vain slow down to so many periods
 MAX_COPIES = 1024  # sent in one `gap_ms`; who asked for more asks again
 
 
@@ -78,6 +81,7 @@ class NakMulticast(AckVectorProtocol):
         network="N0",
         header="n+1",
         packets="n-1, +2 per loss",
+        control="n(n-1)",
         exact=True,
         silence="STATUS of every member, until all have all",
         source="001, Reliable Multicast over IP Multicast",

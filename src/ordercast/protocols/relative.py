@@ -88,6 +88,7 @@ class Relative(SpeakingProtocol):
         network="N2f",
         header="3+2c",
         packets="n-1, NULLs",
+        control="(n-1)(n+1)",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.5",

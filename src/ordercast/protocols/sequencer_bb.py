@@ -4,7 +4,9 @@ Source      001 (Coulouris et al.), slides "Total Ordering (3)" and "(4)" (Amoeb
 Guarantees  total, FIFO and causal order within one group.
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
 Costs       n packets with the body from the sender, n small ones from the sequencer; four
-            integers in every header. A member needs two packets before it can deliver.
+            integers in every header. A member needs two packets before it can deliver. Reports of
+            consumption and their outcome: 2(n - 1) small packets for a lone message, fewer in a
+            stream, whatever the delay of the network.
 
     TO-multicast(g, m) by p      B-multicast(g + sequencer, <m, id>)
     <m, id> at the sequencer     S := S + 1;  B-multicast(g, <"order", id, S>)
@@ -56,6 +58,7 @@ class SequencerBB(BodiesApart):
         network="N0",
         header="4",
         packets="2n",
+        control="2(n-1)",
         exact=False,
         silence="STATUS of an idle sequencer",
         source="001, Total Ordering (3) and (4)",
@@ -63,7 +66,7 @@ class SequencerBB(BodiesApart):
             "no_duplication", "no_creation", "membership", "validity", "agreement",
             "fifo.group", "causal.group", "total.group", "total.gapless",
         ),
-        crash="a flush; the next coordinator of the cluster numbers from then on",
+        crash="a flush; the oldest member that lives numbers from then on",
         sequenced=True,
     )  # fmt: skip
 

@@ -5,7 +5,9 @@ Source      001 (Coulouris et al.), slides "Total Ordering (2)" to "(4)", with t
 Guarantees  total, FIFO and causal order within one group.
 Needs       nothing: it works on a lossy, duplicating, reordering network (N0).
 Costs       one packet to the sequencer, n from it; four integers in every header. The body
-            travels twice; a member needs one packet before it can deliver.
+            travels twice; a member needs one packet before it can deliver. A small packet from
+            each member when it has consumed, and one to each when all have: 2(n - 1) for a lone
+            message, fewer in a stream, whatever the delay of the network.
 
     TO-multicast(g, m) by p        n := n + 1;  send(sequencer, <REQUEST, n, m>)
     REQUEST(n, m) from p           wait until n = last[p] + 1;  N := N + 1;
@@ -23,8 +25,9 @@ Departures from the source
       reported its delivery.                                                (test_sequencer_D4_...)
   D5  The slides count from 0 and compare with the next expected number; here numbers start at 1
       and R is the last one delivered.                                      (test_sequencer_D5_...)
-  D6  Members come and go as numbered entries; the slides have a static
-      group.                                                                (test_sequencer_D6_...)
+  D6  Members come and go; the slides have a static group. In a cluster a flush ends the view, and
+      the oldest member numbers. Under one leader for good, views are numbered
+      entries.                                                              (test_sequencer_D6_...)
   D7  A sender outside the group, a guest, is told how many of its frames are numbered, and how many
       all have delivered: it gets no ACCEPT, which carries the body.     (test_sequencer_pb_D7_...)
 """
@@ -56,6 +59,7 @@ class SequencerPB(SequencedProtocol):
         network="N0",
         header="4",
         packets="1+n",
+        control="2(n-1)",
         exact=False,
         silence="STATUS of an idle sequencer",
         source="001, Total Ordering (3) and (4)",
@@ -63,7 +67,7 @@ class SequencerPB(SequencedProtocol):
             "no_duplication", "no_creation", "membership", "validity", "agreement",
             "fifo.group", "causal.group", "total.group", "total.gapless",
         ),
-        crash="a flush; the next coordinator of the cluster numbers from then on",
+        crash="a flush; the oldest member that lives numbers from then on",
         sequenced=True,
     )  # fmt: skip
 

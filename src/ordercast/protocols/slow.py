@@ -45,6 +45,7 @@ class Slow(BlockOrderProtocol):
         network="N2f",
         header="3",
         packets="n-1, NULLs",
+        control="(n-1)(n+1)",
         exact=False,
         silence="NULL of every silent member",
         source="004, 5.3",

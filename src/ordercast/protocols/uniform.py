@@ -57,6 +57,7 @@ class Uniform(AcknowledgedProtocol):
         network="N1",
         header="3",
         packets="n(n-1)",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="001, Uniform Agreement",

@@ -57,6 +57,7 @@ class CausalVector(AcknowledgedProtocol):
         network="N1",
         header="n+1",
         packets="n-1",
+        control="2(n-1)",
         exact=True,
         silence="nothing",
         source="001, Causal Ordering (3)",

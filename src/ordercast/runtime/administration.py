@@ -1,7 +1,8 @@
 """What a node answers to those who administer the cluster.
 
-Only the coordinator answers; any other node says where it is. Who asks has proved that it has the
-key of the cluster, where there is one, and could as well join it: there is no further right.
+Only the coordinator answers; any other node says where it is. That some nodes are gone may be said
+to any node, also to one that is cut off. Who asks has proved that it has the key of the cluster,
+where there is one, and could as well join it: there is no further right.
 
 A wish may take longer than a stranger may stay connected. It is answered with `UnderWay` after a
 while, and whoever made it makes it again: what is under way is not begun twice, and what is so
@@ -22,15 +23,19 @@ from ordercast.runtime.control import (
     Control,
     Done,
     DrainRequest,
+    ForgetRequest,
     MigrateRequest,
     NotDone,
     Redirect,
+    RefoundRequest,
     TableReply,
     TableRequest,
     UnderWay,
+    UndrainRequest,
     encode,
 )
 from ordercast.runtime.placement import TABLES, Placement
+from ordercast.runtime.recovery import Recovery
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:
@@ -38,8 +43,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.administration")
 
-Wish = MigrateRequest | DrainRequest
-ADMINISTRATIVE = (TableRequest, MigrateRequest, DrainRequest)
+Wish = MigrateRequest | DrainRequest | UndrainRequest | RefoundRequest | ForgetRequest
+ADMINISTRATIVE = (
+    TableRequest, MigrateRequest, DrainRequest, UndrainRequest, RefoundRequest, ForgetRequest,
+)  # fmt: skip
 
 REASONS = ("out", "busy", "wrong", "slow")
 """Not in the cluster; too much under way; cannot be; `MAX_SECONDS` were not enough."""
@@ -56,6 +63,7 @@ class Administration:
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self.placement = Placement(presence)
+        self.recovery = Recovery(presence)
         self._under_way: dict[Wish, asyncio.Task[Control]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self.wishes = 0  # that were made here, without repetitions
@@ -65,7 +73,7 @@ class Administration:
         """Answer, now or when it is done."""
         if isinstance(request, TableRequest) and request.table not in TABLES:
             raise PeerError(f"there is no table {request.table[:80]!r}")
-        elsewhere = self._elsewhere()
+        elsewhere = self._elsewhere(request)
         if elsewhere is not None:
             conn.send(encode(elsewhere))
         elif isinstance(request, TableRequest):
@@ -74,11 +82,13 @@ class Administration:
             assert isinstance(request, Wish)
             self._answer_wish(conn, request)
 
-    def _elsewhere(self) -> Control | None:
-        """The answer of one that cannot know; None: this node coordinates."""
+    def _elsewhere(self, request: Control) -> Control | None:
+        """The answer of one that cannot know; None: this node answers itself."""
         presence = self._presence
         if not presence.in_cluster or presence.error is not None:
             return NotDone("out", "this node is not in the cluster now; ask another one")
+        if isinstance(request, ForgetRequest):
+            return None
         if presence.blocked is not None:
             return NotDone("out", str(presence.blocked))
         if not presence.nodeship.coordinates:
@@ -115,7 +125,8 @@ class Administration:
 
     def _begin(self, wish: Wish) -> None:
         self.wishes += 1
-        log.info("asked for: %s", wish)
+        level = logging.WARNING if isinstance(wish, ForgetRequest) else logging.INFO
+        log.log(level, "asked for: %s", wish)
         task = asyncio.ensure_future(_outcome(self._fulfil(wish)))
         self._under_way[wish] = task
         task.add_done_callback(lambda _: self._under_way.pop(wish, None))
@@ -123,7 +134,13 @@ class Administration:
     def _fulfil(self, wish: Wish) -> Coroutine[Any, Any, bool]:
         if isinstance(wish, MigrateRequest):
             return self.placement.migrate(wish.group, wish.to)
-        return self.placement.drain(wish.node)
+        if isinstance(wish, DrainRequest):
+            return self.placement.drain(wish.node)
+        if isinstance(wish, UndrainRequest):
+            return self.placement.undrain(wish.node)
+        if isinstance(wish, RefoundRequest):
+            return self.placement.refound(wish.group)
+        return self.recovery.forget(wish.nodes, wish.view)
 
     async def _reply(self, conn: Connection, task: asyncio.Task[Control]) -> None:
         done, _ = await asyncio.wait((task,), timeout=HOLD_SECONDS)

@@ -5,16 +5,35 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ordercast.errors import ConfigError, JoinTimeout, PeerError, UsageError
-from ordercast.runtime.control import Admitted, Apply, Control, Redirect, Refused, encode
+from ordercast.errors import ConfigError, NameTaken, PeerError, UsageError
+from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Redirect, Refused, encode
+from ordercast.runtime.join_timeouts import (
+    no_seed_answered,
+    no_seed_let_it_in,
+    not_primary,
+    seeds_wait_too,
+)
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.transport.tcp import Connection
 
 if TYPE_CHECKING:
+    from ordercast.errors import JoinTimeout
     from ordercast.runtime.presence import Presence
 
 PAUSE = 0.05  # seconds between two rounds over the seeds
-ATTEMPT = 3.0  # seconds that one seed gets
+ATTEMPT = 3.0  # seconds that one seed gets in the first round; twice as many in each that follows
+
+REFUSALS: dict[str, type[UsageError]] = {"config": ConfigError, "name": NameTaken}
+TRANSIENT = ("joining", "changing", "not_primary")  # reasons of a refusal that may pass
+
+
+class NotYet(PeerError):
+    """A seed answered, and nobody lets this node in for now."""
+
+    def __init__(self, text: str, *, reason: str = "", coordinator: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason  # of its refusal; empty: it did not refuse
+        self.coordinator = coordinator  # the address to which it sent this node
 
 
 class Admission:
@@ -28,31 +47,59 @@ class Admission:
         """Ask all seeds, again and again, until one lets us in; or the reasons why none did."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        reasons: dict[str, str] = {}
+        reasons: dict[str, Exception] = {}
+        patience = ATTEMPT
         while True:
             for seed in seeds:
                 left = deadline - loop.time()
                 try:
-                    return await self._ask_one(seed, min(ATTEMPT, max(left, 0.05)))
+                    return await self._ask_one(seed, min(patience, max(left, 0.05)))
                 except (OSError, PeerError) as reason:
-                    reasons[seed] = why_unreachable(reason).removeprefix(f"{seed}: ")
+                    reasons[seed] = reason
             if loop.time() + PAUSE >= deadline:
-                raise JoinTimeout(reasons, timeout)
+                raise self._timeout(reasons, timeout)
             await asyncio.sleep(PAUSE)
+            patience *= 2  # a seed that many call at a time answers in turn, and late
+
+    def _timeout(self, reasons: dict[str, Exception], seconds: float) -> JoinTimeout:
+        """Nobody answered; or who did, and why that was not enough."""
+        told = {
+            seed: why_unreachable(reason).removeprefix(f"{seed}: ")
+            for seed, reason in reasons.items()
+        }
+        answered = [reason for reason in reasons.values() if isinstance(reason, NotYet)]
+        if not answered:
+            return no_seed_answered(self._presence, told, seconds)
+        if any(reason.reason == "not_primary" for reason in answered):
+            return not_primary(self._presence, told, seconds)
+        if all(reason.reason == "joining" for reason in answered):
+            return seeds_wait_too(self._presence, told, seconds)
+        coordinators = [reason.coordinator for reason in answered if reason.coordinator]
+        return no_seed_let_it_in(self._presence, told, seconds, coordinators=coordinators)
 
     async def _ask_one(self, seed: str, timeout: float) -> Admitted:
         answer = await self._apply(seed, timeout)
         if isinstance(answer, Redirect):
-            leader = answer.leader
-            answer = await self._apply(leader, timeout)
-            if isinstance(answer, Redirect):
-                raise PeerError(f"{seed} sent us to {leader}, which does not lead")
+            answer = await self._apply_to_coordinator(answer.leader, timeout)
         if isinstance(answer, Refused):
-            if answer.reason == "joining":
-                raise PeerError(answer.text)  # it may be in soon, as may another seed
-            raise (ConfigError if answer.reason == "config" else UsageError)(answer.text)
+            if answer.reason in TRANSIENT:  # it may be in soon, as may another seed
+                raise NotYet(answer.text, reason=answer.reason)
+            raise REFUSALS.get(answer.reason, UsageError)(answer.text)
         if not isinstance(answer, Admitted):
             raise PeerError(f"{seed} answered with {type(answer).__name__}")
+        return answer
+
+    async def _apply_to_coordinator(self, address: str, timeout: float) -> Control:
+        """The seed is in the cluster, and said who lets nodes in."""
+        try:
+            answer = await self._apply(address, timeout)
+        except (OSError, PeerError) as reason:
+            why = why_unreachable(reason).removeprefix(f"{address}: ")
+            text = f"it sent this node to its coordinator at {address}, and from there: {why}"
+            raise NotYet(text, coordinator=address) from reason
+        if isinstance(answer, Redirect):
+            text = f"it sent this node to {address}, which does not coordinate any more"
+            raise NotYet(text, coordinator=address)
         return answer
 
     async def _apply(self, address: str, timeout: float) -> Control:
@@ -63,7 +110,7 @@ class Admission:
         options = presence.options
         apply = Apply(
             options.shared(), presence.after, presence.former, options.sequencer, options.site,
-            options.gateway,
+            options.gateway, options.voter, remembers=presence.after > 0,
         )  # fmt: skip
         conn.send(encode(apply))
         try:
@@ -87,6 +134,8 @@ class Admission:
         if isinstance(message, Apply):
             conn.send(encode(Refused("joining", "it is not in the cluster itself")))
             conn.close("refused")
+            return
+        if isinstance(message, Goodbye):  # it leaves; the end of the connection tells who waits
             return
         answer = self._answers.get(conn)
         if answer is None or answer.done():

@@ -21,8 +21,8 @@ FAREWELL = 0.1  # seconds that the last words get even if all other time is used
 async def close_presence(presence: Presence, stays: Stays, *, in_order: bool) -> None:
     """Leave the groups, say good-bye, close everything. `in_order=False`: the start failed.
 
-    All of `close_timeout` may go into leaving and into the application's last reads; after it come
-    only the farewell and what the recorder takes to seal its log.
+    All of `close_timeout` may go into leaving and into the application's last reads; after it comes
+    only the farewell. The log is sealed in the time that is left: what is not sealed is told.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + presence.options.close_timeout
@@ -46,7 +46,7 @@ async def _shut(presence: Presence, deadline: float, *, drained: bool) -> None:
     loop = asyncio.get_running_loop()
     presence.peers.close("the node was closed", goodbye=presence.error is None)
     try:
-        await _close_recorder(presence, drained)
+        await _close_recorder(presence, drained, deadline - loop.time())
     finally:
         await presence.peers.closed(max(FAREWELL, deadline - loop.time()))
 
@@ -89,9 +89,9 @@ async def _let_consumer_finish(presence: Presence, deadline: float) -> None:
         await asyncio.sleep(PATIENCE)
 
 
-async def _close_recorder(presence: Presence, drained: bool) -> None:
+async def _close_recorder(presence: Presence, drained: bool, seconds: float) -> None:
     try:
         if drained:
             record_end(presence)
     finally:
-        await close_log(presence)
+        await close_log(presence, seconds)

@@ -9,13 +9,16 @@ the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromi
                   <- StateBegin, StateChunk ..., StateEnd,   StateAck ->,  StateGivenUp ->,
                   StateSettled, to everybody
 trouble           Lost ->               to the coordinator
+                  NotReading ->         to the members of a group
+signs of life     PulseKey ->           both ways
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
 who administers   TableRequest ->       <- TableReply | Redirect | NotDone
-                  MigrateRequest, DrainRequest ->  <- Done | UnderWay | Redirect | NotDone
+                  MigrateRequest, DrainRequest, UndrainRequest, RefoundRequest, ForgetRequest ->
+                  <- Done | UnderWay | Redirect | NotDone
 
 Who lives, who is in the cluster and who is in a group is agreed by packets of the cluster, on a
-channel of their own (see `ordercast.membership.cluster_headers`).
+channel of their own (see `ordercast.process.headers`).
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ import msgspec
 from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import DeliveryLevel
-from ordercast.membership.nodes import GroupEntry, NodeEntry
+from ordercast.membership.node_view import NodeEntry
+from ordercast.views.groups import GroupEntry, SlowPolicy
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
 from ordercast.wire.frame import Frame
@@ -46,6 +50,8 @@ class Apply(Control, frozen=True, repr_omit_defaults=True):
     sequencer: bool = False  # I offer to number messages of groups that I am not in
     site: str = ""  # where I am; empty: I do not say
     gateway: bool = False  # I offer to be the gateway of my site
+    voter: bool = True  # I may count in votes
+    remembers: bool = False  # my program was in the cluster before, and still has its state
 
 
 class Redirect(Control, frozen=True):
@@ -57,7 +63,9 @@ class Redirect(Control, frozen=True):
 class Refused(Control, frozen=True):
     """You cannot come in as you are."""
 
-    reason: str  # "name", "config", "members", "full", "address", "site", "joining"
+    reason: str
+    """One of "name", "config", "members", "full", "address", "site"; or, where asking again may
+    help, "joining" (it is not in itself), "changing", "not_primary"."""
     text: str
 
 
@@ -69,6 +77,7 @@ class Admitted(Control, frozen=True, repr_omit_defaults=True):
     nodes: tuple[NodeEntry, ...]
     run: str  # under which name this cluster records
     past: tuple[tuple[str, int], ...] = ()  # names of nodes that were in it, and how often
+    floor: int = 0  # names that were in it and are forgotten were in it at most so often
 
 
 class NodeUp(Control, frozen=True):
@@ -97,6 +106,7 @@ class Enter(Control, frozen=True, repr_omit_defaults=True):
     protocol: str | None
     durability: Durability = None
     delivery_level: DeliveryLevel | None = None
+    slow: SlowPolicy | None = None  # None: any
 
 
 class Entered(Control, frozen=True):
@@ -257,6 +267,25 @@ class DrainRequest(Control, frozen=True):
     node: str
 
 
+class UndrainRequest(Control, frozen=True):
+    """That node may number messages again."""
+
+    node: str
+
+
+class RefoundRequest(Control, frozen=True):
+    """That group waits for nobody who is absent and may have newer state."""
+
+    group: str
+
+
+class ForgetRequest(Control, frozen=True):
+    """These nodes are gone, says an operator: go on without them. None: all that are not here."""
+
+    nodes: tuple[str, ...]  # each a name, or name#incarnation
+    view: int  # the number of the node view that the operator has seen
+
+
 class Done(Control, frozen=True):
     """It is as you asked."""
 
@@ -270,6 +299,20 @@ class NotDone(Control, frozen=True):
 
     reason: str  # one of `ordercast.runtime.administration.REASONS`
     text: str
+
+
+class PulseKey(Control, frozen=True):
+    """When your event loop stands still, say at this UDP port of mine that you live, with this."""
+
+    port: int
+    key: bytes
+
+
+class NotReading(Control, frozen=True):
+    """My program has taken nothing of this group for so long; 0: it reads again."""
+
+    group: str
+    seconds: float
 
 
 class Withdrawn(Control, frozen=True):
@@ -294,6 +337,7 @@ CONTROLS = (
     StateSought, StateOffer, StateWanted, StatePromised, StateRefused, StateBegin, StateChunk,
     StateEnd, StateAck, StateGivenUp, StateSettled,
     TableRequest, TableReply, MigrateRequest, DrainRequest, Done, UnderWay, NotDone,
+    PulseKey, NotReading, UndrainRequest, RefoundRequest, ForgetRequest,
 )  # fmt: skip
 
 _codec = ChannelCodec(CONTROLS)

@@ -16,7 +16,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId, check_name
-from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import Admitted, Apply, NodeDown, NodeUp, Redirect, Refused, encode
 from ordercast.transport.tcp import Connection
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.coordination")
 
+COMING_S = 1.0  # a node that was let in and is not in the view after this is called ...
+CALL_S = 2.0  # ... and has so long to answer
+
 GRACE_S = 1.0  # for those whom a coordinator that is gone had let in
+
+MAX_UNSEEN = 1 << 20  # starts of a node that this cluster may not know of
 
 SIDES = 1024  # where sides of a partition may each let nodes in, numbers tell who let them in
 
@@ -40,6 +45,7 @@ class Coordination:
         self._run = run  # under which name the cluster records
         self._only = only  # names of a static list
         self._expected: dict[ProcessId, asyncio.TimerHandle] = {}  # not in the view yet
+        self._calls: dict[ProcessId, asyncio.Task[None]] = {}  # to those: are they there?
 
     # -- newcomers --------------------------------------------------------------------------------
 
@@ -47,7 +53,10 @@ class Coordination:
         """Let it in, send it to whom it must ask, or say why it cannot come in."""
         presence = self._presence
         stack = presence.engine.stack
-        if stack.coordinates:
+        missing = presence.nodeship.missing_names()
+        if missing and not stack.may_recover_with(hello.name):
+            _refuse(conn, Refused("not_primary", _not_primary(presence, missing)))
+        elif missing or stack.coordinates:
             refusal = self._objection(hello, apply)
             if refusal is None:
                 self._admit(conn, hello, apply)
@@ -55,26 +64,33 @@ class Coordination:
                 log.info("refused %s: %s", hello.name, refusal.text)
                 _refuse(conn, refusal)
         elif presence.nodeship.coordinates:
-            _refuse(conn, Refused("joining", "the nodes of the cluster are changing: ask again"))
+            _refuse(conn, Refused("changing", "the nodes of the cluster are changing: ask again"))
         else:  # without a view yet: to the one that let this node in
             conn.send(encode(Redirect(presence.nodeship.coordinator.address)))
 
     def _admit(self, conn: Connection, hello: Hello, apply: Apply) -> None:
         presence, directory = self._presence, self._presence.directory
         self._give_up_namesakes(hello.name)
-        incarnation = max(directory.incarnations.get(hello.name, 0), apply.after) + 1
+        incarnation = max(directory.last_incarnation(hello.name), apply.after) + 1
         node = NodeEntry(
             self._next_pid(), hello.name, incarnation, hello.advertise, apply.former,
-            apply.sequencer, apply.site, apply.gateway,
+            apply.sequencer, apply.site, apply.gateway, apply.voter, apply.remembers,
         )  # fmt: skip
         presence.peers.tell_all(NodeUp(node))
-        nodes = tuple(directory.live.values())
-        named = {entry.name for entry in nodes}
-        past = tuple(pair for pair in directory.incarnations.items() if pair[0] not in named)
+        nodes = self._reachable()
+        past, floor = directory.past, directory.floor
         self.expect(node)
         presence.peers.bind(conn, node.pid)
-        presence.peers.tell(node.pid, Admitted(node, presence.me.pid, nodes, self._run, past))
+        answer = Admitted(node, presence.me.pid, nodes, self._run, past, floor)
+        presence.peers.tell(node.pid, answer)
+        asyncio.get_running_loop().call_later(COMING_S, self._see_if_it_comes, node)
         log.info("%s may come in, from %s", node.identity, node.address)
+
+    def _reachable(self) -> tuple[NodeEntry, ...]:
+        """Nodes to which a newcomer must connect: not those whose next life it may be."""
+        stack, live = self._presence.engine.stack, self._presence.directory.live
+        lost = () if stack.blocked is None else stack.agreement.suspected
+        return tuple(node for node in live.values() if node.pid not in lost)
 
     def _next_pid(self) -> ProcessId:
         """Above all that were ever given; and not one that another side may give, too."""
@@ -99,16 +115,16 @@ class Coordination:
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
         namesake = presence.directory.named(hello.name)
         if namesake is not None and not self._is_another_try(namesake, hello):
-            return Refused(
-                "name",
-                f"a node named {hello.name!r} is in the cluster, at {namesake.address}; "
-                "names are unique: choose another one, or stop that node first",
-            )
+            taken = self._taken(namesake)
+            if taken is not None:
+                return taken
+        if not 0 <= apply.after <= presence.directory.last_incarnation(hello.name) + MAX_UNSEEN:
+            return Refused("incarnation", f"no node has been started {apply.after} times")
         if len(presence.directory.live) >= presence.options.max_nodes:
-            return Refused("full", f"the cluster has max_nodes={presence.options.max_nodes} nodes")
-        if self.starts >= presence.options.max_starts:
-            limit = presence.options.max_starts
-            return Refused("full", f"the cluster has let in max_starts={limit} nodes in its life")
+            # Who was let in and does not come goes again. What a stranger can bring about for a
+            # while must not end a node that asks.
+            kind = "joining" if self._expected else "full"
+            return Refused(kind, f"the cluster has max_nodes={presence.options.max_nodes} nodes")
         for option, mine in presence.options.shared().items():
             theirs = apply.shared.get(option)
             if theirs != mine:
@@ -118,6 +134,41 @@ class Coordination:
                     f"{option} must be the same on all nodes of a cluster",
                 )
         return None
+
+    def _taken(self, namesake: NodeEntry) -> Refused | None:
+        """The name is in use. A holder that is not there, or is going, has it no longer soon; if
+        the cluster waits for it to come back, this may be it."""
+        name, pid = namesake.name, namesake.pid
+        presence = self._presence
+        if pid in self._expected:
+            self._see_if_it_comes(namesake)
+            said = f"a node named {name!r} was let in a moment ago, from {namesake.address}"
+            return Refused("joining", f"{said}, and is not there yet: ask again")
+        there = pid == presence.me.pid or pid in presence.peers.bound
+        if presence.engine.stack.may_recover_with(name):
+            return None
+        if not there or pid in presence.engine.stack.agreement.detector.suspected:
+            said = f"a node named {name!r}, at {namesake.address}, is lost"
+            return Refused("joining", f"{said} and will be excluded: ask again")
+        return Refused(
+            "name",
+            f"a node named {name!r} is in the cluster, at {namesake.address}; "
+            "names are unique: choose another one, or stop that node first",
+        )
+
+    def _see_if_it_comes(self, node: NodeEntry) -> None:
+        """Call a node that was let in. If it is not there, it loses its name and its place, and
+        others on their way in need not try to reach it."""
+        if node.pid in self._expected and node.pid not in self._calls:
+            self._calls[node.pid] = asyncio.ensure_future(self._call(node))
+
+    async def _call(self, node: NodeEntry) -> None:
+        try:
+            if not await self._presence.peers.answers(node, CALL_S):
+                log.info("%s was let in, and is not at %s", node.identity, node.address)
+                self.give_up(node.pid)
+        finally:
+            del self._calls[node.pid]
 
     # -- those who may come in and have not yet ---------------------------------------------------
 
@@ -152,7 +203,7 @@ class Coordination:
         """It did not come, or broke away before it was in."""
         if pid in self._expected:
             self._forget(pid)
-            self._presence.directory.remove(pid)
+            self._presence.directory.give_up(pid)
             self._presence.peers.part(pid, "it did not come in")
             if self._presence.nodeship.coordinates:
                 self.tell_expected(pid, "it did not come in")
@@ -180,6 +231,8 @@ class Coordination:
 
     def stop(self) -> None:
         """Nobody is expected any more."""
+        for call in self._calls.values():
+            call.cancel()
         for pid in tuple(self._expected):
             self._forget(pid)
 
@@ -187,6 +240,16 @@ class Coordination:
     def starts(self) -> int:
         """Nodes that were let in so far, as far as this one knows."""
         return sum(self._presence.directory.incarnations.values())
+
+
+def _not_primary(presence: Presence, missing: tuple[str, ...]) -> str:
+    """Whoever asks must know whom the cluster waits for."""
+    view = presence.engine.stack.node_view
+    number = 0 if view is None else view.number
+    return (
+        f"{presence.me.identity} is cut off: of node view {number} it cannot reach "
+        f"{', '.join(missing)}, and the rest is no majority"
+    )
 
 
 def _refuse(conn: Connection, refusal: Refused) -> None:

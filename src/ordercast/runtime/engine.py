@@ -3,13 +3,19 @@
 Effects are carried out in the order that `ordercast.core.output` prescribes. An effect may call
 for another step (a broken peer must be excluded); such events wait until the effects of the
 running step are done.
+
+A packet may bring out an error in a machine. That ends the connection of its sender, not this node:
+the effects of what was handled before it are carried out, and the sender is blamed (see decision
+19). The same holds for a timer that a packet armed. What this node does by itself, and what its
+application asks for, still fails loudly.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import length_hint
 from typing import Protocol
 
 import msgspec
@@ -17,23 +23,26 @@ import msgspec
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
-from ordercast.errors import FrameError
-from ordercast.membership.cluster_headers import CLUSTER_GROUP, CLUSTER_HEADERS, Heartbeat
-from ordercast.membership.nodes import GroupEntry, NodeView
-from ordercast.membership.standing import Command, Installed, News
-from ordercast.reliability.gate import GATE_HEADERS
+from ordercast.errors import FrameError, PeerError
+from ordercast.membership.agreement import Installed, News
+from ordercast.membership.agreement_headers import Heartbeat
+from ordercast.membership.node_view import NodeView
+from ordercast.process.commands import Command
+from ordercast.process.headers import CLUSTER_HEADERS, headers_of
+from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.runtime.held import Ages
-from ordercast.stack.clustered import ClusteredStack
-from ordercast.stack.stack import headers_of
+from ordercast.runtime.held_bytes import LARGE, HeldBytes
 from ordercast.trace.brought import Brought
 from ordercast.trace.holds import Names
 from ordercast.trace.watch import Observed, Watch
+from ordercast.views.flush import FLUSH_HEADERS
+from ordercast.views.groups import GroupEntry
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CLUSTER_CHANNEL, CONTROL_CHANNEL, LINK_CHANNEL
 from ordercast.wire.frame import FIXED_SIZE, Frame
 
-LAST_WORD_S = 5.0  # seconds that a group stays open after its last view: packets may be lost
+MAX_HELD_BYTES = 256 << 20  # held back of what one peer brought
 
 Headers = tuple[type[msgspec.Struct], ...]
 
@@ -53,6 +62,11 @@ def _content(header: msgspec.Struct, payload: bytes) -> Hashable:
     """
     kind = type(header.header if isinstance(header, Linked) else header)
     return (kind, id(payload)) if payload else None
+
+
+def _may_be_held(packet: Receive) -> bool:
+    """Is it a frame of a group? What views need is bounded by what their members may keep."""
+    return packet.group != CLUSTER_GROUP and type(packet.header) not in FLUSH_HEADERS
 
 
 class Driver(Protocol):
@@ -91,28 +105,65 @@ class Driver(Protocol):
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
 
+    def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
+        """What this node brought, of that kind, could not be handled."""
+
     def broken(self, error: Exception) -> None:
         """A step failed half-way: an error of ours. There must not be another."""
 
 
-class Engine:
-    """The stack of one node, with its timers and channels."""
+class Effects:
+    """The columns of an `Output` on their way to the driver: one that raised is not tried again."""
 
-    def __init__(self, stack: ClusteredStack, driver: Driver) -> None:
+    __slots__ = (
+        "deliveries", "faults", "guest", "met", "news", "notes", "ordered", "stable", "timers",
+        "transmits",
+    )  # fmt: skip
+
+    def __init__(self, out: Output) -> None:
+        self.transmits = iter(out.transmits)
+        self.met = iter(out.news)
+        self.deliveries = iter(out.deliveries)
+        self.timers = iter(out.timers)
+        self.stable = iter(out.stable)
+        self.ordered = iter(out.ordered)
+        self.guest = iter(out.guest)
+        self.faults = iter(out.faults)
+        self.notes = iter(out.notes)
+        self.news = iter(out.news)
+
+
+def kind_of(event: Event | Command) -> str:
+    """The word for what a peer brought."""
+    if isinstance(event, Receive):
+        header = event.header
+        return type(header.header if isinstance(header, Linked) else header).__name__
+    return f"timer {event.name!r}" if isinstance(event, Timer) else type(event).__name__
+
+
+class Engine:
+    """The machine of one node, with its timers and channels."""
+
+    def __init__(
+        self, stack: Process, driver: Driver, max_held_bytes: int = MAX_HELD_BYTES
+    ) -> None:
         self.stack = stack
+        self.held = HeldBytes(max_held_bytes, self.stack.state)
         self.steps = 0
         self.retransmits = 0  # packets sent again
         self.heartbeats = 0  # sent
-        self._linked: Headers = () if stack.network == "N2" else (Linked,)
-        self._wide = frozenset(h for page in stack.pages.values() for h in page.wide_headers)
+        self._linked: Headers = () if stack.groups.network == "N2" else (Linked,)
+        pages = stack.groups.pages.values()
+        self._wide = frozenset(h for page in pages for h in page.wide_headers)
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
         self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
-        self._needed: set[GroupId] = set()  # left, but others need what is here of it
-        self._leaving: dict[GroupId, asyncio.TimerHandle] = {}  # closed soon
+        self._leaving: set[GroupId] = set()  # closed when nothing of them is left to be done
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
+        self._armed_by: dict[tuple[GroupId, str], ProcessId] = {}  # whose packet set the timer
+        self._cause: ProcessId | None = None  # whose packet, or timer, is being handled
+        self._blamed = False  # in the running step
         self._waiting: list[Event | Command] = []  # to be stepped when the running step is done
-        self._gone: dict[ProcessId, GroupId] = {}  # to be forgotten -> a group that has it still
         self._stepping = False
         self._stopped = False
         self._loop = asyncio.get_running_loop()
@@ -124,15 +175,12 @@ class Engine:
 
     def open(self, entry: GroupEntry) -> None:
         """Packets of the group can be read from now on."""
-        self._needed.discard(entry.gid)
-        if entry.gid in self._leaving:
-            self.close(entry.gid)
+        self._leaving.discard(entry.gid)
         self.stack.open_group(entry)
         self._channel(entry)
 
     def _channel(self, entry: GroupEntry) -> ChannelCodec:
-        words = GATE_HEADERS if entry.durability else ()
-        codec = _codec((*headers_of(self.stack.page(entry.protocol)), *self._linked, *words))
+        codec = _codec((*headers_of(self.stack.page(entry.protocol)), *self._linked))
         self._channels[entry.gid] = codec
         self._left.pop(entry.gid, None)
         return codec
@@ -145,47 +193,25 @@ class Engine:
         return codec
 
     def leave(self, g: GroupId) -> None:
-        """This node has had its last view of g; its last word on it may be lost."""
-        if self.stack.leads(g):
-            self._needed.add(g)
-            return
-        self._needed.discard(g)
-        if self.stack.is_heard(g):
-            self.close(g)
-        elif g in self._channels and g not in self._leaving:
-            self._leaving[g] = self._loop.call_later(LAST_WORD_S, self.close, g)
-
-    def close(self, g: GroupId) -> None:
-        """Packets of g that are still on their way are dropped."""
-        if g in self._leaving:
-            self._leaving.pop(g).cancel()
-        if g in self._channels and not self.stack.leads(g):
-            self._left[g] = self._channels.pop(g)
-            self.stack.close(g)
-            for key in [key for key in self._timers if key[0] == g]:
-                self._timers.pop(key).cancel()
-
-    def forget(self, p: ProcessId) -> None:
-        """p will never come back: drop what is kept of it, as soon as no view has it."""
-        self._gone[p] = 0
+        """This node has had its last view of g, or has no use for it any more."""
+        self._leaving.add(g)
         if not self._stepping:
-            self._forget_gone()
+            self._close_left()
 
-    def _forget_gone(self) -> None:
-        for p, g in tuple(self._gone.items()):
-            if self._has(g, p):
-                continue
-            for other in self.stack.protocols:
-                if self._has(other, p):
-                    self._gone[p] = other
-                    break
-            else:
-                del self._gone[p]
-                self.stack.gone_for_good(p)
+    def _close_left(self) -> None:
+        for g in [g for g in self._leaving if self.stack.may_close(g)]:
+            self._leaving.discard(g)
+            self.stack.close(g)
+            if g not in self.stack.groups.machines:  # else it is numbered here
+                self._close_channel(g)
 
-    def _has(self, g: GroupId, p: ProcessId) -> bool:
-        view = self.stack.view(g)
-        return view is not None and p in view.senders
+    def _close_channel(self, g: GroupId) -> None:
+        """Packets of g that are still on their way are dropped."""
+        if g in self._channels:
+            self._left[g] = self._channels.pop(g)
+        for key in [key for key in self._timers if key[0] == g]:
+            self._timers.pop(key).cancel()
+            self._armed_by.pop(key, None)
 
     # -- events in --------------------------------------------------------------------------------
 
@@ -210,17 +236,32 @@ class Engine:
                 packet = CLUSTER.decode(tag, header)
                 events.append(Receive(src, CLUSTER_GROUP, era, packet, payload))
             elif channel == CONTROL_CHANNEL:
-                if events:
-                    self.step(events)
-                    events = []
+                if not self._took(src, events):
+                    return
+                events = []
                 on_control(frame)
             else:
-                if events:  # they may be what opens the group
-                    self.step(events)
-                    events = []
-                events += self._of_group(src, frame)
-        if events:
-            self.step(events)
+                if not self._took(src, events):  # they may be what opens the group
+                    return
+                events = self._of_group(src, frame)
+        self._took(src, events)
+
+    def _took(self, src: ProcessId, events: list[Event]) -> bool:
+        """A step with packets of one peer; False if one could not be handled: hear it no more."""
+        if not events:
+            return True
+        self._blamed = False
+        for event in events:
+            assert isinstance(event, Receive)
+            if len(event.payload) >= LARGE and _may_be_held(event):
+                self.held.came(src, event.payload)
+        self.step(events, src)
+        try:
+            self.held.check(src)
+        except PeerError as fault:
+            self._blamed = True
+            self._driver.fault(src, str(fault))
+        return not self._blamed
 
     def _of_group(self, src: ProcessId, frame: Frame) -> list[Event]:
         """A packet of a group that was not open a moment ago."""
@@ -251,8 +292,7 @@ class Engine:
                     raise FrameError(f"a packet of group {channel}, in which this node is not")
             except FrameError as fault:
                 on_fault(str(fault))
-        if events:
-            self.step(events)
+        self._took(src, events)
 
     @staticmethod
     def _weigh(brought: Brought, frames: list[Frame]) -> None:
@@ -260,8 +300,8 @@ class Engine:
             if channel not in (CONTROL_CHANNEL, CLUSTER_CHANNEL):
                 brought.came(payload, FIXED_SIZE + len(header))
 
-    def step(self, events: Sequence[Event | Command]) -> None:
-        """One step of the stack, and all its effects."""
+    def step(self, events: Sequence[Event | Command], cause: ProcessId | None = None) -> None:
+        """One step of the stack, and all its effects. `cause` is the peer that brought it about."""
         if self._stopped:
             return
         if self._stepping:
@@ -271,22 +311,70 @@ class Engine:
         try:
             while events and not self._stopped:
                 self.steps += 1
-                if self._watch is None:
-                    self._carry_out(self.stack.step(events))
+                if cause is None:
+                    for out in self._outputs(events):
+                        self._carry_out(Effects(out))
                 else:
-                    self._step_watched(self._watch, events)
+                    self._step_for(cause, events)
                 events, self._waiting = self._waiting, []
+                cause = None  # what follows is this node's own reaction
             if not self._stopped:
                 self.ages.wake()
-            if self._gone:
-                self._forget_gone()
-            for g in [g for g in self._needed if not self.stack.leads(g)]:
-                self.leave(g)
+            if self._leaving:
+                self._close_left()
         except Exception as error:
             self._driver.broken(error)
             raise
         finally:
             self._stepping = False
+
+    def _outputs(self, events: Iterable[Event | Command]) -> Iterator[Output]:
+        """The effects of these events; where they are watched, of one after the other."""
+        if self._watch is None:
+            yield self.stack.step(events)
+            return
+        for event in events:
+            yield self._watch.step((event,))  # type: ignore[arg-type]
+            self.ages.saw(self._watch.held)
+
+    # -- what a peer brings about -----------------------------------------------------------------
+
+    def _step_for(self, peer: ProcessId, events: Sequence[Event | Command]) -> None:
+        """A step that cannot end this node. What comes after an event that raised is dropped."""
+        coming = iter(events)
+        self._cause = peer
+        try:
+            for out in self._outputs(coming):
+                self._carry_out_for(peer, out, events)
+        except Exception as error:
+            last = events[len(events) - length_hint(coming) - 1]
+            self._blame(peer, kind_of(last), error)
+            self._carry_out_for(peer, self._salvaged(peer), (last,))
+        finally:
+            self._cause = None
+
+    def _salvaged(self, peer: ProcessId) -> Output:
+        try:
+            return self.stack.salvage()
+        except Exception as error:  # its conclusion is what raised
+            self._blame(peer, "packets", error)
+            return self.stack.out
+
+    def _carry_out_for(
+        self, peer: ProcessId, out: Output, events: Sequence[Event | Command]
+    ) -> None:
+        """All effects but those that raise."""
+        effects = Effects(out)
+        while True:
+            try:
+                self._carry_out(effects)
+                return
+            except Exception as error:
+                self._blame(peer, ", ".join(dict.fromkeys(map(kind_of, events))), error)
+
+    def _blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
+        self._blamed = True
+        self._driver.blame(peer, kind, error)
 
     def watch(self, names: Names, record: Callable[[Observed], None]) -> None:
         """From now on record what can be seen at every step."""
@@ -300,26 +388,22 @@ class Engine:
         codec = LINKS if g == LINK_GROUP else self._channels.get(g) or self._left[g]
         return codec.overhead(packet.header)
 
-    def _step_watched(self, watch: Watch, events: Sequence[Event | Command]) -> None:
-        """One event after the other, so that each effect has its cause."""
-        for event in events:
-            self._carry_out(watch.step((event,)))  # type: ignore[arg-type]
-            self.ages.saw(watch.held)
-
     def stop(self) -> None:
         """No more steps; all timers are cancelled."""
         self._stopped = True
         self.ages.stop()
-        for handle in (*self._timers.values(), *self._leaving.values()):
+        for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
-        self._leaving.clear()
+        self._armed_by.clear()
 
     # -- effects out ------------------------------------------------------------------------------
 
-    def _carry_out(self, out: Output) -> None:
+    def _carry_out(self, effects: Effects) -> None:
         driver = self._driver
-        for to, g, era, header, payload in out.transmits:
+        for to, g, era, header, payload in effects.transmits:
+            if len(payload) >= LARGE:
+                self.held.went(payload)
             codec = self._channels.get(g) or self._codec_of(g)
             if codec is not None:
                 transmit = driver.transmit_wide if type(header) in self._wide else driver.transmit
@@ -331,29 +415,31 @@ class Engine:
                 driver.transmit_for_cluster(to, packet)
             elif self._linked:
                 self._transmit_for_link(to, g, era, header, payload)
-        for news in out.news:
+        for news in effects.met:
             if isinstance(news, Installed):
                 driver.meet(news.view)
-        for delivery in out.deliveries:
+        for delivery in effects.deliveries:
             if type(delivery) is tuple:
+                if len(delivery[4]) >= LARGE:
+                    self.held.went(delivery[4])
                 driver.deliver(delivery)
             else:
                 assert isinstance(delivery, View)
                 driver.install(delivery)
-        for g, name, delay_ms in out.timers:
+        for g, name, delay_ms in effects.timers:
             self._set_timer(g, name, delay_ms)
-        for g, frames in out.stable:
+        for g, frames in effects.stable:
             driver.stable(g, frames)
-        for g, frames in out.ordered:
+        for g, frames in effects.ordered:
             driver.ordered(g, frames)
-        for g, is_guest in out.guest:
+        for g, is_guest in effects.guest:
             driver.guest(g, is_guest)
-        for peer, reason in out.faults:
+        for peer, reason in effects.faults:
             driver.fault(peer, reason)
-        for note in out.notes:
+        for note in effects.notes:
             if note[0] == "retransmit":
                 self.retransmits += 1
-        for news in out.news:
+        for news in effects.news:
             driver.take_news(news)  # type: ignore[arg-type]
 
     def _transmit_for_link(
@@ -375,9 +461,16 @@ class Engine:
         running = self._timers.pop((g, name), None)
         if running is not None:
             running.cancel()
+        self._armed_by.pop((g, name), None)
         if delay_ms >= 0 and not self._stopped:
+            # A tick of the cluster is this node's own, whoever set the first: one that fails must
+            # not pass for a peer's fault, since no other follows, and this node would be mute.
+            if self._cause is not None and g != CLUSTER_GROUP:
+                self._armed_by[g, name] = self._cause
             self._timers[g, name] = self._loop.call_later(delay_ms / 1000, self._fire, g, name)
 
     def _fire(self, g: GroupId, name: str) -> None:
         del self._timers[g, name]
-        self.step([Timer(g, name)])
+        peer = self._armed_by.pop((g, name), None)
+        # Only a node of the view can be excluded, and so end what its timer has left undone.
+        self.step([Timer(g, name)], peer if peer in self.stack.in_view else None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ordercast.errors import JoinTimeout, UsageError
+from ordercast.errors import UsageError
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.join_timeouts import nobody_was_discovered
 from ordercast.transport.answering import Answerer
 from ordercast.transport.discovery import Discovery, Search
 
@@ -31,7 +32,7 @@ async def find_seeds(presence: Presence, settings: Discovery, timeout: float) ->
     """The addresses of nodes that answered; `JoinTimeout` says what was asked if none did."""
     search = await _search(presence, settings, timeout)
     if not search.found:
-        raise JoinTimeout({search.where(): search.why_nobody()}, timeout)
+        raise nobody_was_discovered(presence, search.where(), search.why_nobody(), timeout)
     return tuple(search.found)
 
 

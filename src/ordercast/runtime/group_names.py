@@ -1,7 +1,7 @@
 """The groups of the cluster by name: what the coordinator answers to who wants into one.
 
-A group is made by the first who enters it. All open groups are in the coordinator's stack; after a
-succession the new coordinator has them from the flush, with their numbers.
+A group is made by the first who enters it. Every node has the directory of all groups, so whoever
+coordinates next knows them, with their numbers.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 from ordercast.core.durability import in_words
 from ordercast.core.ids import GroupId, check_name
 from ordercast.core.protocol import DeliveryLevel, OrderingProtocol
-from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.holdings import holdings_of
+from ordercast.views.groups import GroupEntry
+from ordercast.views.plausible import MAX_GROUP
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
+
+MAX_MADE = 4096  # groups that were asked about, and that nobody is in yet
 
 
 class GroupNames:
@@ -26,7 +29,7 @@ class GroupNames:
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self._told: dict[str, GroupId] = {}  # what was answered here; counts before all else
-        self._made: dict[GroupId, GroupEntry] = {}  # placed by the first who comes in
+        self._made: dict[GroupId, GroupEntry] = {}  # in the directory as soon as somebody is in
 
     def answer(self, question: Enter | Visit) -> Control:
         """Where that group is, or why there is none."""
@@ -46,7 +49,7 @@ class GroupNames:
         if isinstance(entry, str):
             return NotEntered(enter.request, "", entry)
         if not _fits(entry, enter):
-            return NotEntered(enter.request, entry.promise, "")
+            return NotEntered(enter.request, _have(entry, enter), "")
         return Entered(enter.request, entry)
 
     def _group(self, enter: Enter) -> GroupEntry | str:
@@ -54,38 +57,51 @@ class GroupNames:
         entry = self._find(enter.group)
         if entry is None:
             limit = self._presence.options.max_groups
-            gid = self.highest + 1
-            if gid > limit:
+            if len(self._entries()) >= limit:
                 return f"the cluster has max_groups={limit} groups"
+            gid = self._free_number()
             chosen = choose(enter.order, enter.protocol)
             entry = GroupEntry(
                 gid, enter.group, enter.order, chosen.declaration.name, chosen.header_version,
-                enter.durability, level_of(chosen, enter.delivery_level),
+                enter.durability, level_of(chosen, enter.delivery_level), enter.slow or "wait",
             )  # fmt: skip
-            if chosen.together is None:
-                self._presence.engine.open(entry)
-            else:
-                self._made[gid] = entry
-                self._presence.engine.stack.top_group = gid
+            self._made[gid] = entry
+            if len(self._made) > MAX_MADE:
+                self._forget(next(iter(self._made)))
+            self._presence.engine.stack.top_group = max(gid, self.highest)
         self._told[entry.name] = entry.gid
         self._presence.groups.names[entry.gid] = entry.name
         return entry
 
+    def _forget(self, gid: GroupId) -> None:
+        """A group that was asked about, and into which nobody came."""
+        entry = self._made.pop(gid)
+        self._told.pop(entry.name, None)
+        self._presence.groups.names.pop(gid, None)
+
     def _find(self, name: str) -> GroupEntry | None:
         told = self._told.get(name, -1)
-        entry = self._presence.engine.stack.known_entry(told) or self._made.get(told)
+        row = self._presence.engine.stack.rows.get(told)
+        entry = self._made.get(told) if row is None else row.entry
         return entry or next((e for e in self._entries().values() if e.name == name), None)
 
     def _entries(self) -> dict[GroupId, GroupEntry]:
-        known = self._presence.engine.stack.known_groups()
-        self._made = {gid: entry for gid, entry in self._made.items() if gid not in known}
-        return {**self._made, **{gid: group.entry for gid, group in known.items()}}
+        rows = self._presence.engine.stack.rows
+        self._made = {gid: entry for gid, entry in self._made.items() if gid not in rows}
+        return {**self._made, **{gid: row.entry for gid, row in rows.items()}}
+
+    def _free_number(self) -> GroupId:
+        """The next one. A member that asks for the highest number that there is must not use up all
+        below it: then it is the first that no group has."""
+        if self.highest < MAX_GROUP:
+            return self.highest + 1
+        entries = self._entries()
+        return next(gid for gid in range(1, MAX_GROUP) if gid not in entries)
 
     @property
     def highest(self) -> GroupId:
         """No group has a higher number, as far as is known here."""
-        stack = self._presence.engine.stack
-        return max(stack.top_group, *stack.entries, 0, 0)
+        return self._presence.engine.stack.top_group
 
     def _open_group(self, name: str) -> GroupEntry | str:
         """The group of that name, if others may send to it; or why they cannot."""
@@ -109,11 +125,10 @@ class GroupNames:
         """The limits of the whole cluster, and what is kept for groups that it may not be in."""
         presence = self._presence
         stack = presence.engine.stack
-        holdings = [holdings_of(stack, gid) for gid in stack.protocols]
+        holdings = [holdings_of(stack, gid) for gid in stack.groups.machines]
         return {
             "starts": presence.coordination.starts,
-            "max_starts": presence.options.max_starts,
-            "groups": len(stack.known_groups()),
+            "groups": len(stack.rows),
             "max_groups": presence.options.max_groups,
             "frames_held": max((held["frames_held"] for held in holdings), default=0),
             "max_held": presence.options.max_held,
@@ -122,16 +137,16 @@ class GroupNames:
         }
 
     def _awaited(self) -> dict[str, list[str]]:
-        """Groups whose next view is under way, and whose reports it lacks."""
-        stack, directory = self._presence.engine.stack, self._presence.directory
-        awaited = {entry.name: stack.waits_for(gid) for gid, entry in stack.entries.items()}
-        return {name: list(directory.identities_of(who)) for name, who in awaited.items() if who}
+        """Groups whose next view is under way, and whose words it lacks."""
+        stack = self._presence.engine.stack
+        who = list(self._presence.directory.identities_of(stack.waits_for()))
+        return {row.entry.name: who for row in stack.changes.goal.values()} if who else {}
 
     def described(self) -> list[dict[str, object]]:
         """Every group that is open here and its members."""
         stack, names = self._presence.engine.stack, self._presence.directory.names_of
         found: list[dict[str, object]] = []
-        for group in stack.known_groups().values():
+        for group in stack.rows.values():
             found.append(
                 {
                     "name": group.entry.name,
@@ -148,7 +163,8 @@ def wanted(enter: Enter) -> str:
     """What a join asked for, in words."""
     named = f"protocol {enter.protocol!r}" if enter.protocol else ""
     level = f"delivery_level {enter.delivery_level!r}" if enter.delivery_level else ""
-    how = ", ".join(filter(None, (named, in_words(enter.durability), level)))
+    slow = f"slow {enter.slow!r}" if enter.slow else ""
+    how = ", ".join(filter(None, (named, in_words(enter.durability), level, slow)))
     return f"order {enter.order!r}" + (f" ({how})" if how else "")
 
 
@@ -172,7 +188,14 @@ def _fits(group: GroupEntry, enter: Enter) -> bool:
         and enter.protocol in (None, group.protocol)
         and enter.durability in (None, group.durability)
         and enter.delivery_level in (None, group.delivery_level)
+        and enter.slow in (None, group.slow)
     )
+
+
+def _have(group: GroupEntry, enter: Enter) -> str:
+    """What the group is, in words; its policy for slow members only if that is what differs."""
+    differs = enter.slow not in (None, group.slow) and group.slow == "wait"
+    return f"{group.promise}, slow 'wait'" if differs else group.promise
 
 
 def _open_alternative(order: str) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ordercast.core.ids import GroupId
-from ordercast.stack.stack import Stack
+from ordercast.process.process import Process
 
 
-def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
+def holdings_of(stack: Process, g: GroupId) -> dict[str, int]:
     """Frames of g held back, kept until stable, in the sequencer's history, and not sent yet."""
-    protocol = stack.protocols[g]
-    here = protocol.holdings(g)
-    early = sum(1 for packet in protocol.early if packet.group == g)
-    gated = sum(1 for frame in stack.gates[g].frames() if frame[0] == g) if g in stack.gates else 0
+    machine, gate = stack.groups.machines[g], stack.groups.gates.of.get(g)
+    here = machine.holdings(g)
+    early = sum(1 for packet in machine.early if packet.group == g)
+    gated = 0 if gate is None else sum(1 for frame in gate.frames() if frame[0] == g)
     return {
         "frames_held": here.held + early + gated,
         "max_held": stack.options.max_held,
@@ -21,8 +21,9 @@ def holdings_of(stack: Stack, g: GroupId) -> dict[str, int]:
     }
 
 
-def unsent(stack: Stack, g: GroupId) -> int:
+def unsent(stack: Process, g: GroupId) -> int:
     """Own frames said while a flush runs, or held up by the send rule: the window bounds them."""
-    membership = stack.memberships.get(g)
-    queued = () if membership is None else membership.queued
-    return sum(1 for said in (*queued, *stack.protocols[g].held_up()) if said.group == g)
+    flush = stack.groups.flushes.get(g)
+    queued = () if flush is None else flush.queued
+    held_up = stack.groups.machines[g].held_up()
+    return sum(1 for said in (*queued, *held_up, *stack.said) if said.group == g)

@@ -7,19 +7,28 @@ cancelled or left with `break` loses nothing, the next one continues there.
 
 An inbox outlives an outage of its node: an interruption lies among the parcels. It is raised once,
 in its place, and whoever reads on gets what came after it.
+
+A consumer that always finds something would never suspend, and so would keep the event loop from
+its connections and timers. After `TURN_SECONDS` of its work it lets the loop turn once. The measure
+is the clock, because nobody knows how long the application computes for one event.
 """
 
 from __future__ import annotations
 
 import asyncio
+from asyncio import current_task
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from operator import length_hint
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from ordercast.errors import UsageError
 from ordercast.runtime.items import Event
 
 Parcel = TypeVar("Parcel")
+
+TURN_SECONDS = 0.002  # so long a consumer, or a sender, may work before the event loop turns
 
 
 class Interruption:
@@ -41,8 +50,12 @@ class Inbox(Generic[Parcel]):
         unwrap: Callable[[Parcel], list[Event]],
         max_batch: int,
         begins_batch: Callable[[Parcel], bool] = lambda _: False,
+        ends_interruption: Callable[[Parcel], bool] = lambda _: False,
     ) -> None:
-        """A parcel that `begins_batch` is opened when all before it has been handled."""
+        """A parcel that `begins_batch` is opened when all before it has been handled.
+
+        One that `ends_interruption` says only that the interruption before it is over.
+        """
         self.name = name  # how errors call the stream
         self.parcels: deque[Parcel | Interruption] = deque()  # delivered, not opened
         self.ready: Iterator[Event] = iter(())  # opened, not taken
@@ -53,8 +66,14 @@ class Inbox(Generic[Parcel]):
         self._unwrap = unwrap
         self._max_batch = max_batch
         self._begins_batch = begins_batch
+        self._ends_interruption = ends_interruption
         self._errands: list[Callable[[], None]] = []  # for when all that was taken is handled
         self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # spares `current_task` to look for it
+        self._batches = 0  # opened so far
+        self._left = (-1, -1)  # batches opened and events left of the last one, at the last look
+        self.idle_looks = 0  # in a row
+        self._turn_at = 0.0  # when the consumer must let the event loop turn
 
     def put(self, parcel: Parcel) -> None:
         """One more delivery."""
@@ -79,11 +98,23 @@ class Inbox(Generic[Parcel]):
         )
 
     def interrupt(self, error: BaseException, passed: Callable[[], None]) -> None:
-        """Raise this, once, after all that is here. Of several in a row only the last is raised."""
-        if self.parcels and isinstance(self.parcels[-1], Interruption):
+        """Raise this, once, after all that is here. Of several in a row only the last is raised,
+        and what tells that one of those was over is dropped with it: a node that is cut off again
+        and again while nobody reads keeps nothing of it.
+        """
+        while self.parcels and self._is_about_interruption(self.parcels[-1]):
             self.parcels.pop()
         self.parcels.append(Interruption(error, passed))
         self._wake()
+
+    def _is_about_interruption(self, parcel: Parcel | Interruption) -> bool:
+        return isinstance(parcel, Interruption) or self._ends_interruption(parcel)
+
+    def look(self) -> None:
+        """Has the consumer taken something since the last look, if something waits?"""
+        left = (self._batches, length_hint(self.ready))
+        self.idle_looks = self.idle_looks + 1 if left == self._left and self.parcels else 0
+        self._left = left
 
     @property
     def interruptions(self) -> int:
@@ -122,28 +153,39 @@ class Inbox(Generic[Parcel]):
 
     def next_batch(self) -> Coroutine[Any, Any, list[Event]]:
         """All that is there, at most `max_batch` or one frame; waits if there is nothing."""
-        self._note_consumer()
+        if self._waiter is None:
+            self.consumer = current_task(self._loop)
         return self._next_batch()
 
     def next_event(self) -> Coroutine[Any, Any, Event]:
         """The next one; waits if there is none."""
-        self._note_consumer()
+        # The consumer is noted now, not when the coroutine runs: `wait_for(anext(stream), 1)` runs
+        # it in a task of its own, and the replies to what it got come from the task that asked.
+        if self._waiter is None:  # otherwise another task is the consumer, and this one is refused
+            self.consumer = current_task(self._loop)
         return self._next_event()
 
-    def _note_consumer(self) -> None:
-        # Now, not when the coroutine runs: `wait_for(anext(stream), 1)` runs it in a task of its
-        # own, and the replies to what it got come from the task that asked.
-        if self._waiter is None:  # otherwise another task is the consumer, and this one is refused
-            self.consumer = asyncio.current_task()
-
     async def _next_event(self) -> Event:
+        if monotonic() >= self._turn_at:
+            await self._let_loop_turn()
         for event in self.ready:
             return event
-        self.ready = iter(await self._next_batch())
+        self.ready = iter(await self._opened())
         return next(self.ready)
 
     async def _next_batch(self) -> list[Event]:
-        batch = list(self.ready)
+        if monotonic() >= self._turn_at:
+            await self._let_loop_turn()
+        return list(self.ready) or await self._opened()
+
+    async def _let_loop_turn(self) -> None:
+        # Before an event is taken: if this is cancelled, none is lost.
+        self._loop = asyncio.get_running_loop()
+        await asyncio.sleep(0)
+        self._turn_at = monotonic() + TURN_SECONDS
+
+    async def _opened(self) -> list[Event]:
+        batch: list[Event] = []
         while not batch:
             self._do_errands()
             if not self.parcels:
@@ -168,6 +210,7 @@ class Inbox(Generic[Parcel]):
             parcels.popleft()
             batch += self._unwrap(parcel)
         self.replies = len(batch)
+        self._batches += 1
         return batch
 
     def _pass(self, interruption: Interruption) -> BaseException:
@@ -189,6 +232,7 @@ class Inbox(Generic[Parcel]):
                 await self._waiter
             finally:
                 self._waiter = None
+        self._turn_at = monotonic() + TURN_SECONDS
 
 
 class EventStream(AsyncIterator[Event]):

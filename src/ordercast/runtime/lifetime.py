@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import FrameError, GroupClosed, NodeOut
 from ordercast.runtime.inbox import Inbox
-from ordercast.runtime.items import Event
+from ordercast.runtime.items import Event, View
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership, Parcel
@@ -35,7 +35,7 @@ class Lifetime:
 
     def __init__(self, max_batch: int, ended: Callable[[Presence], None]) -> None:
         """`ended` is called once for every Presence that ends by itself, with its `error` set."""
-        self.inbox: Inbox[Parcel] = Inbox("the node's stream", open_parcel, max_batch, begins_batch)
+        self.inbox = self._new_inbox("the node's stream", max_batch)
         self.ended = ended
         self.re_entries = 0  # how often the node came back
         self.out_since: float | None = None  # seconds since 1970; None: it is in all its groups
@@ -89,6 +89,10 @@ class Lifetime:
 
     # -- streams ----------------------------------------------------------------------------------
 
+    @staticmethod
+    def _new_inbox(name: str, max_batch: int) -> Inbox[Parcel]:
+        return Inbox(name, open_parcel, max_batch, begins_batch, is_sign_of_return)
+
     def inboxes(self) -> Iterator[Inbox[Parcel]]:
         """All streams of this node."""
         yield self.inbox
@@ -103,9 +107,7 @@ class Lifetime:
             raise GroupClosed(
                 f"group {group!r} was left; what it delivered is in the node's stream"
             )
-        own: Inbox[Parcel] = Inbox(
-            f"the stream of group {group!r}", open_parcel, self._max_batch, begins_batch
-        )
+        own = self._new_inbox(f"the stream of group {group!r}", self._max_batch)
         self._own = [box for box in self._own if box.parcels or not box.ended]
         self._own.append(own)
         self.inbox.split(
@@ -117,11 +119,11 @@ class Lifetime:
         if self.inbox.ended:
             own.end(self.inbox.error)
 
-    def end_stream_of(self, seat: Seat) -> None:
-        """The group was left: its own stream, if it has one, ends after the rest."""
+    def end_stream_of(self, seat: Seat, error: BaseException | None = None) -> None:
+        """The group was left: its own stream, if it has one, ends after the rest, or raises."""
         seat.left = True
         if seat.inbox is not self.inbox:
-            seat.inbox.end()
+            seat.inbox.end(error)
 
     def read_here(self) -> Inbox[Parcel] | None:
         """The stream of this node that the running task reads; None if it reads none."""
@@ -136,7 +138,12 @@ class Lifetime:
 def begins_batch(parcel: Parcel) -> bool:
     """Must the application have handled all before it?"""
     item = parcel[1]
-    return not isinstance(item, tuple) and parcel[0].begins_batch(item)
+    return isinstance(item, View) and parcel[0].begins_batch(item)
+
+
+def is_sign_of_return(parcel: Parcel) -> bool:
+    """Does it only tell that an outage is over?"""
+    return not isinstance(parcel[1], tuple | View)
 
 
 def open_parcel(parcel: Parcel) -> list[Event]:

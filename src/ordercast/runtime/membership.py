@@ -6,15 +6,19 @@ from collections.abc import Callable
 from time import time_ns
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec.structs import replace
+
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
-from ordercast.membership.nodes import GroupEntry
+from ordercast.errors import NotPrimary
 from ordercast.runtime.items import Event, Merge, Message, View
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.merging import comes_over, merge_of
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
+from ordercast.views.groups import GroupEntry
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
@@ -26,7 +30,14 @@ if TYPE_CHECKING:
     from ordercast.runtime.state_giving import Giver
     from ordercast.runtime.state_seeking import Seeking
 
-Parcel = tuple["Membership", Delivery | View, int, int]
+
+class ViewAgain(msgspec.Struct, frozen=True):
+    """The view that this node was in when it was cut off, told once more: it is back."""
+
+    view: View
+
+
+Parcel = tuple["Membership", Delivery | View | ViewAgain, int, int]
 """(whose, what, bytes that it holds in memory, header bytes of the packet that brought it)"""
 
 
@@ -63,6 +74,7 @@ class Membership(Sending):
         self.merges: dict[int, Merge] = {}  # by the views that unite, not taken yet
         self.past: set[str] = set()  # names of all who ever were in it, as far as seen here
         self.muted = False  # the join failed: the application sees nothing of it
+        self.cut_off = False  # the application is to be told when this node is back
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
         self._taken = presence.taken
@@ -92,6 +104,7 @@ class Membership(Sending):
         """The stack installed a view."""
         names = self.directory.names_of
         before = self._members
+        self._tell_return()
         self._members = view.members
         if not before:
             self.first_view, self.first_members = view.number, view.members
@@ -122,14 +135,38 @@ class Membership(Sending):
             self.seat.member = self  # before the application learns of the view, and sends
         self.gate.put((self, self.view, 0, 0))
         if self.me in view.members:
+            self._settle_visit()
             if not self.installed.done():
                 self.installed.set_result(None)
         elif not self.gone.done():
             self.gone.set_result(None)
 
+    def block(self, error: NotPrimary) -> None:
+        super().block(error)
+        self.cut_off = self.view is not None
+
+    def unblock(self, before: NotPrimary) -> None:
+        super().unblock(before)
+        self._tell_return()
+
+    def _tell_return(self) -> None:
+        """The stream goes on with the view that this node had when it was cut off.
+
+        Not with a change to the next view: that one is the same at all members, which may have
+        been cut off or not.
+        """
+        if self.cut_off and self.view is not None and self.me in self._members:
+            again = replace(self.view, joined=self.directory.names_of((self.me,)), left=())
+            self.gate.put((self, ViewAgain(again), 0, 0))
+        self.cut_off = False
+
     def stable(self, frames: int) -> None:
         """All members consumed our frames up to this one; so all that we sent as a guest."""
         super().stable(frames)
+        self._settle_visit()
+
+    def _settle_visit(self) -> None:
+        """What this node sent as a guest came before its first view: that has handed it to all."""
         if self.visit is not None:
             self.visit.progress.stable.reach(self.visit.frames_sent)
             self.visit = None
@@ -151,10 +188,12 @@ class Membership(Sending):
 
     # -- the application's side of deliveries -----------------------------------------------------
 
-    def hand_over(self, item: Delivery | View, size: int, overhead: int) -> list[Event]:
+    def hand_over(self, item: Delivery | View | ViewAgain, size: int, overhead: int) -> list[Event]:
         """The application takes this now: open it, record it, give its sender credit."""
         if isinstance(item, View):
             return self._hand_over_view(item)
+        if isinstance(item, ViewAgain):
+            return [] if self.muted else [item.view]
         _, sender, _, number, payload = item
         self.pending_frames -= 1
         self.pending_bytes -= size

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel
-from ordercast.errors import ConfigError, Dissolved, JoinTimeout, NodeOut, UsageError
+from ordercast.errors import ConfigError, Dissolved, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_presence
 from ordercast.runtime.exposure import check_exposure
@@ -27,14 +27,16 @@ from ordercast.runtime.items import Event
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.options import (
     TRACE_LEVELS,
+    WITHOUT_EFFECT,
     NodeOptions,
     TraceLevel,
     check_durability,
     check_level,
+    check_slow,
 )
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.receipt import Receipt
-from ordercast.runtime.reentry import Reentry, why_no_seed
+from ordercast.runtime.reentry import Reentry
 from ordercast.runtime.retired import Retired
 from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
@@ -42,6 +44,7 @@ from ordercast.runtime.stay import Stays
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import show_address
 from ordercast.transport.tls import Tls
+from ordercast.views.groups import SlowPolicy
 from ordercast.wire.control import SESSION_BYTES, Hello
 
 log = logging.getLogger("ordercast.runtime.node")
@@ -58,13 +61,14 @@ class Node:
             async for event in node:
                 ...
 
-    Exactly one of these says where the cluster is: `bootstrap=True` (here: this node leads a new
-    one), `seeds` (addresses of nodes that run), `members` (a static list of all nodes, name to
-    address; the first leads), `discover` (a multicast group to ask; beside `bootstrap` or `seeds`,
-    one to be found at). `trace` is a directory to record to: what the application sends and
-    gets; with `trace_level="protocol"` also packets, and what is held back and why. `transport` is
-    "tcp", "udp", `Udp(...)` or `IpMulticast(...)`. `tls` encrypts the connections, `key` keeps out
-    who does not have it; without `tls` a node stays on this machine, unless `insecure=True`. All
+    Exactly one of these says where the cluster is: `seeds` (addresses of nodes that run), `members`
+    (a static list of all nodes, name to address; the first starts it), `discover` (a multicast
+    group to ask; beside `bootstrap` or `seeds`, one to be found at). `bootstrap=True` starts the
+    cluster: alone, at once; with `seeds` or `members`, if none of them runs. `trace` is a directory
+    to record to: what the application sends and gets; with `trace_level="protocol"` also packets,
+    and what is held back and why. `transport` is "tcp", "udp", `Udp(...)` or `IpMulticast(...)`.
+    `tls` encrypts the connections, `key` keeps out who does not have it; without `tls` a node stays
+    on this machine, unless `insecure=True`. All
     other options are the limits of `ordercast.runtime.options.NodeOptions`.
     """
 
@@ -92,8 +96,8 @@ class Node:
         self._options = _checked_options(options)
         self._seeds = parse_seeds(seeds)
         self._members = None if members is None else parse_members(members)
-        self._leads = bootstrap
-        self._find_place(bootstrap)
+        self._bootstrap = bootstrap
+        self._find_place()
         self._bind = parse_address("bind", bind or self._default_bind())
         self._advertise = self._checked_advertise(advertise)
         self._security = Security.given(key, tls, insecure)
@@ -108,16 +112,16 @@ class Node:
         self._returning: asyncio.Task[None] | None = None  # the way back from the latest outage
         self._closing: asyncio.Task[None] | None = None
 
-    def _find_place(self, bootstrap: bool) -> None:
-        ways = {"bootstrap": bootstrap, "seeds": self._seeds, "members": self._members}
-        if not (bootstrap or self._seeds):  # with these, it only lets others find this node
+    def _find_place(self) -> None:
+        ways: dict[str, object] = {"seeds": self._seeds, "members": self._members}
+        if not (self._bootstrap or self._seeds):  # with these, it only lets others find this node
             ways["discover"] = self._options.discover
         given = [f"{way}={value!r}" for way, value in ways.items() if value]
-        if len(given) != 1:
+        if len(given) > 1 or not (given or self._bootstrap):
             raise ConfigError(
                 f"{' and '.join(given) or 'neither bootstrap, seeds, members nor discover'} given: "
-                "say with exactly one of them where the cluster is (bootstrap=True starts a new "
-                "one)"
+                "say with exactly one of seeds, members and discover where the cluster is; "
+                "bootstrap=True starts it if none of them runs"
             )
         if self._members is not None:
             if self.name not in self._members:
@@ -125,8 +129,6 @@ class Node:
                 raise ConfigError(
                     f"name={self.name!r} is not in members ({listed}): a node must be in the list"
                 )
-            first = next(iter(self._members))
-            self._leads = self.name == first
             others = (a for name, a in self._members.items() if name != self.name)
             self._seeds = tuple(others)  # the first one first: it starts the cluster
 
@@ -183,26 +185,34 @@ class Node:
             hello, self._options, self._trace, self._run, self._lifetime,
             trace_level=self._trace_level, security=self._security,
             only=None if self._members is None else frozenset(self._members),
-            after=self._after, former=self._former,
+            after=self._after, former=self._former, seeds=self._seeds,
         )  # fmt: skip
 
     async def _get_in(self) -> None:
-        if self._leads and not await self._cluster_runs():
-            run = f"{self._cluster}-{time.time_ns()}"
-            await check_that_nobody_answers(self._presence)
-            self._presence.found(self.name, run)
+        if not self._may_start_it:
+            await self._presence.follow(self._seeds)
+        elif running := await self._running_seeds():
+            await self._presence.follow(running)
         else:
-            unreachable = await self._presence.follow(self._seeds)
-            if self._presence.error is not None:
-                raise self._presence.error
-            if unreachable:
-                raise JoinTimeout(unreachable, self._options.join_timeout)
+            self._presence.found(self.name, f"{self._cluster}-{time.time_ns()}")
+        if self._presence.error is not None:
+            raise self._presence.error
         self._presence.start_recording()
 
-    async def _cluster_runs(self) -> bool:
-        """Has the first of a static list died, and is it started again while the others go on?"""
-        asked = (why_no_seed(self._presence, address) for address in self._seeds)
-        return None in await asyncio.gather(*asked)
+    @property
+    def _may_start_it(self) -> bool:
+        """Only the first of a static list, unless another one was told to."""
+        is_first = self._members is not None and self.name == next(iter(self._members))
+        return self._bootstrap or is_first
+
+    async def _running_seeds(self) -> tuple[str, ...]:
+        """Where the cluster runs; nowhere, in the very moment in which this returns."""
+        presence, seeds = self._presence, self._seeds
+        running = await presence.running(seeds, must_know=self._bootstrap)
+        if not running and self._options.discover is not None:
+            await check_that_nobody_answers(presence)
+            running = await presence.running(seeds, must_know=self._bootstrap)
+        return running
 
     # -- outages ----------------------------------------------------------------------------------
 
@@ -235,13 +245,15 @@ class Node:
 
     async def _close(self) -> None:
         """Whether the node is in, out, or on its way back."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.close_timeout
         if self._returning is not None:
             self._returning.cancel()
             await asyncio.wait((self._returning,))
         try:
             await close_presence(self._presence, self._stays, in_order=True)
         finally:
-            await self._retired.close()
+            await self._retired.close(deadline - loop.time())
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -289,6 +301,7 @@ class Node:
         resilience: int | None = None,
         uniform: bool = False,
         delivery_level: DeliveryLevel | None = None,
+        slow: SlowPolicy | None = None,
     ) -> Group:
         """Become a member; returns when this node's first view of the group is installed.
 
@@ -297,6 +310,9 @@ class Node:
         when more than k members hold it, with `uniform=True` when more than half do; without
         either, the node's own options count. `delivery_level` is for protocols with subgroups
         (`two_layered`), "causal", "preack" or "ack", and fixed by the first member, too.
+        `slow` says what becomes of a member whose program takes nothing for `slow_seconds`: with
+        "wait" all senders wait for it, with "exclude" it leaves the group. The first member fixes
+        it, by default "wait".
         With `state` it returns when the group's state is set here; `StateUnavailable` if no member
         gives it.
         """
@@ -314,6 +330,7 @@ class Node:
                 state,
                 durability=durability,
                 level=check_level(delivery_level),
+                slow=check_slow(slow),
             ),
         )
 
@@ -423,7 +440,7 @@ def _checked_level(level: TraceLevel, trace: Path | None) -> TraceLevel:
 def _checked_options(options: dict[str, Any]) -> NodeOptions:
     known = NodeOptions.__struct_fields__
     for name in options:
-        if name not in known:
+        if name not in known and name not in WITHOUT_EFFECT:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise TypeError(f"a Node has no option {name!r}; {hint}")

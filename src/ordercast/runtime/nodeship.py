@@ -10,38 +10,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.errors import Excluded, JoinTimeout, NotPrimary, PeerError
-from ordercast.membership.cluster_headers import Part
-from ordercast.membership.nodes import GroupEntry, NodeEntry, NodeView
-from ordercast.membership.standing import (
-    Ask,
+from ordercast.errors import Excluded, NotPrimary, PeerError
+from ordercast.membership.agreement import (
     Blocked,
-    Broken,
     Dissolved,
-    Found,
-    GetIn,
-    GoAway,
     Installed,
     News,
     Out,
-    Quit,
     Resumed,
+    Split,
 )
+from ordercast.membership.node_view import NodeEntry, NodeView
+from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
+from ordercast.runtime.join_timeouts import (
+    all_nodes_gone,
+    members_unreachable,
+    not_in_node_view,
+)
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.requests import Requests
 from ordercast.runtime.search import Search
 from ordercast.transport.tcp import Connection
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Part
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 log = logging.getLogger("ordercast.runtime.nodeship")
 
+MAX_UNTIMELY = 256  # words of one that does not coordinate yet, as far as is known here
 GRACE_S = 0.5  # after a good-bye the view without that node should have come
 
 
@@ -60,20 +64,25 @@ class Nodeship:
         self._contacts: tuple[ProcessId, ...] = ()  # while this node asks to be let in
         self._going = False
         self._before: tuple[ProcessId, ...] = ()  # nodes of the view before this one
+        self._untimely: list[tuple[ProcessId, NodeUp | NodeDown]] = []  # not of the coordinator
+        self._leavers: set[ProcessId] = set()  # have left, and may not know it yet
+        self._led_by: ProcessId | None = None  # its coordinator
 
     # -- who coordinates --------------------------------------------------------------------------
 
     @property
     def coordinates(self) -> bool:
-        """Is this node the first of its view?"""
+        """Does this node lead its view?"""
         stack = self._presence.engine.stack
-        return stack.pids[:1] == (stack.me,)
+        return stack.coordinator == stack.me
 
     @property
     def coordinator(self) -> NodeEntry:
-        """The first node of the view; while there is none, the one that let this node in."""
+        """The leader of the view; while there is none, the one that let this node in."""
         view = self._presence.engine.stack.node_view
-        return self._admitted_by if view is None else view.nodes[0]
+        if view is None:
+            return self._admitted_by
+        return next(node for node in view.nodes if node.pid == view.coordinator)
 
     # -- the way in -------------------------------------------------------------------------------
 
@@ -81,13 +90,16 @@ class Nodeship:
         """Begin a cluster of this node alone."""
         self._presence.engine.step([Found()])
 
-    async def get_in(self, answer: Admitted, deadline: float) -> dict[str, str]:
-        """Connect to all, then join the node view; the reasons if some cannot be reached."""
+    async def get_in(self, answer: Admitted, deadline: float) -> None:
+        """Connect to all, then join the node view; `JoinTimeout` says what did not happen."""
         loop = asyncio.get_running_loop()
         timeout = max(0.5, deadline - loop.time())
         reasons = await self._connect_to(answer.nodes, timeout)
-        if reasons or self._presence.error is not None:
-            return reasons
+        if self._presence.error is not None:
+            return
+        if reasons:
+            limit = self._presence.options.join_timeout
+            raise members_unreachable(self._presence, reasons, limit)
         first = answer.leader
         live = self._presence.directory.live
         others = [node.pid for node in answer.nodes if node.pid != first and node.pid in live]
@@ -97,15 +109,15 @@ class Nodeship:
             async with asyncio.timeout_at(loop.time() + timeout):
                 await asyncio.shield(self._is_in)
         except TimeoutError:
-            return {self.coordinator.address: "it did not take this node into the node view"}
-        return {}
+            limit = self._presence.options.join_timeout
+            raise not_in_node_view(self._presence, limit) from None
 
     def _ask_contacts(self) -> None:
         if self._contacts:
-            self._presence.engine.step([GetIn(self._contacts)])
+            self._presence.engine.step([Seek(self._contacts)])
         elif not self._is_in.done():
-            reasons = {self._admitted_by.address: "all nodes of the cluster are gone"}
-            self._is_in.set_exception(JoinTimeout(reasons, self._presence.options.join_timeout))
+            address, limit = self._admitted_by.address, self._presence.options.join_timeout
+            self._is_in.set_exception(all_nodes_gone(self._presence, address, limit))
 
     async def _connect_to(self, nodes: tuple[NodeEntry, ...], timeout: float) -> dict[str, str]:
         """A connection to each of these; the reasons where there is none in time."""
@@ -143,20 +155,23 @@ class Nodeship:
 
     # -- groups -----------------------------------------------------------------------------------
 
-    def ask(self, entry: GroupEntry, part: Part, former: tuple[str, ...] = ()) -> None:
-        """Be in this group, which is open here."""
-        self._presence.engine.step([Ask(entry, part, former)])
+    def ask(
+        self, entry: GroupEntry, part: Part, former: tuple[str, ...] = (), memory: int = 0
+    ) -> None:
+        """Be in this group, which is open here. `memory`: the last view of it that the program
+        has seen, if it was in it before."""
+        self._presence.engine.step([Join(entry, part, former, memory)])
 
     def quit(self, gid: GroupId) -> None:
         """Be out of this group."""
-        self._presence.engine.step([Quit(gid)])
+        self._presence.engine.step([Leave(gid)])
 
     # -- the way out ------------------------------------------------------------------------------
 
     async def go_away(self) -> None:
         """Leave the cluster in order; returns when the others have a view without this node."""
         self._going = True
-        self._presence.engine.step([GoAway()])
+        self._presence.engine.step([Depart()])
         await asyncio.shield(self._is_away)
 
     def stop(self, reason: BaseException) -> None:
@@ -185,14 +200,23 @@ class Nodeship:
             asyncio.get_running_loop().call_later(GRACE_S, self._gone_in_order, pid)
         elif pid not in presence.directory.live:
             return  # excluded a moment ago
-        elif isinstance(message, NodeUp):
-            presence.coordination.expect(message.node)
+        elif isinstance(message, NodeUp | NodeDown):
+            self._told_by_coordinator(pid, message)
+        elif pid not in presence.engine.stack.pids:
+            raise PeerError(f"{type(message).__name__} from a node that is not in the view")
         elif isinstance(message, Lost):
-            self._believe(pid, message)
-        elif isinstance(message, NodeDown):
-            self._lost_contact(message.pid)
+            self._note_lost(pid, message)
         else:
             self.requests.handle(pid, message)
+
+    def _told_by_coordinator(self, pid: ProcessId, message: NodeUp | NodeDown) -> None:
+        """Nobody else says who may come in. One that coordinates from now on may be ahead of us."""
+        if pid != self.coordinator.pid:
+            self._untimely = [*self._untimely, (pid, message)][-MAX_UNTIMELY:]
+        elif isinstance(message, NodeUp):
+            self._presence.coordination.expect(message.node)
+        else:
+            self._lost_contact(message.pid)
 
     def _gone_in_order(self, pid: ProcessId) -> None:
         """It said good-bye a while ago. If it is in the view still, it went all the same."""
@@ -203,27 +227,29 @@ class Nodeship:
     def lost(self, pid: ProcessId) -> None:
         """The connection to a node broke."""
         stack = self._presence.engine.stack
-        if pid in stack.pids:
-            self._presence.engine.step([Broken(pid)])
-        elif stack.node_view is None:
+        self._presence.engine.step([Broken(pid)])
+        if stack.node_view is None:
             self._lost_contact(pid)
-        else:
+        elif pid not in stack.pids:
             self._presence.coordination.give_up(pid)
 
-    def accuse(self, pid: ProcessId, reason: str) -> None:
-        """A node broke the protocol. Of it and this one, it is the one that must go."""
-        stack = self._presence.engine.stack
-        if pid in stack.pids and not self.coordinates:
-            self._presence.peers.tell(stack.pids[0], Lost(pid, reason))
+    def bound(self, pid: ProcessId) -> None:
+        """There is a connection to a node, and both sides know whose it is."""
+        name = self._presence.directory.names.get(pid)
+        if name is not None:
+            self._presence.engine.step([Connected(pid, name)])
 
-    def _believe(self, pid: ProcessId, lost: Lost) -> None:
+    def accuse(self, pid: ProcessId, reason: str) -> None:
+        """A node broke the protocol: the coordinator is told why this node hung up on it."""
         stack = self._presence.engine.stack
-        if lost.pid in (pid, stack.me):
-            raise PeerError("it reports itself, or the coordinator, as lost")
-        if self.coordinates and lost.pid in stack.pids:
-            names = self._presence.directory.identities
-            log.info("%s hung up on %s: %s", names[pid], names[lost.pid], lost.reason)
-            self._presence.engine.step([Broken(lost.pid)])
+        if pid in stack.pids and stack.coordinator is not None and not self.coordinates:
+            self._presence.peers.tell(stack.coordinator, Lost(pid, reason))
+
+    def _note_lost(self, pid: ProcessId, lost: Lost) -> None:
+        """For people. Who goes is decided by the machine, from what all nodes hear."""
+        names = self._presence.directory.identities
+        if self.coordinates and lost.pid in names:
+            log.warning("%s hung up on %s: %s", names[pid], names[lost.pid], lost.reason)
 
     def _lost_contact(self, pid: ProcessId) -> None:
         """On the way in: one node less to ask."""
@@ -254,13 +280,26 @@ class Nodeship:
         elif isinstance(news, Out):
             by = presence.directory.names.get(news.by, "another node")
             reason = f"{by} and the others have gone on without it"
+            if news.fenced:
+                reason = f"the cluster was recovered without it, by {by} and others"
             presence.fail(Excluded("the cluster", news.view, reason, rejoins=rejoins))
+        elif isinstance(news, Split):
+            self._tell_of_split(news)
         else:
             assert isinstance(news, Dissolved)
             presence.dissolve(news)
 
+    def _tell_of_split(self, split: Split) -> None:
+        log.error(
+            "%s is in a cluster of its own under this name, at node view %s, and this node is in "
+            "another: only one of the two should go on. Stop the nodes of one of them, and start "
+            "them again: they will join the other.",
+            split.name, split.view,
+        )  # fmt: skip
+
     def _installed(self, news: Installed) -> None:
         presence, view = self._presence, news.view
+        presence.administration.recovery.note(view)
         before, self._before = self._before, view.pids
         for pid in view.pids:
             presence.coordination.is_in(pid)
@@ -271,12 +310,12 @@ class Nodeship:
         if not self._is_in.done():
             self._is_in.set_result(None)
         self.search.wake()
-        asyncio.get_running_loop().call_soon(self._settle, before[:1] != view.pids[:1])
+        led_by, self._led_by = self._led_by, view.coordinator
+        asyncio.get_running_loop().call_soon(self._settle, led_by != view.coordinator)
 
     def _part(self, pid: ProcessId, *, excluded: bool) -> None:
         presence = self._presence
         presence.directory.remove(pid)
-        presence.engine.forget(pid)
         identity = presence.directory.identities[pid]
         if excluded:
             level = logging.WARNING if self.coordinates else logging.INFO
@@ -286,14 +325,22 @@ class Nodeship:
                 presence.wake()  # to the disk, even if nothing else is recorded here
         presence.coordination.tell_expected(pid, "excluded" if excluded else "it left")
         if not excluded:  # else it may live, and will be told on this connection
+            self._leavers.add(pid)
+            asyncio.get_running_loop().call_later(GRACE_S, self._part_from_leaver, pid)
+
+    def _part_from_leaver(self, pid: ProcessId) -> None:
+        """It goes by itself as soon as it knows that it may."""
+        presence = self._presence
+        self._leavers.discard(pid)
+        if presence.error is None and pid not in presence.engine.stack.pids:
             presence.peers.part(pid, "it left", Goodbye())
 
     def _drop_estranged(self, view: NodeView) -> None:
         """Connections to nodes that were looked for, and came back as others."""
         presence = self._presence
-        lost = presence.engine.stack.lost
+        expected = {*presence.directory.live, *presence.engine.stack.lost, *self._leavers}
         for pid in tuple(presence.peers.bound):
-            if pid not in presence.directory.live and pid not in lost:
+            if pid not in expected:
                 presence.peers.part(pid, "it is back under another number", Goodbye())
 
     def _settle(self, succession: bool) -> None:
@@ -301,6 +348,10 @@ class Nodeship:
         if self._presence.error is not None:
             return
         self.requests.put_again()
+        untimely, self._untimely = self._untimely, []
+        for pid, message in untimely:
+            if pid == self.coordinator.pid:
+                self._told_by_coordinator(pid, message)
         if succession and not self.succession.done():
             done, self.succession = self.succession, asyncio.get_running_loop().create_future()
             done.set_result(None)
@@ -314,20 +365,34 @@ class Nodeship:
         presence, stack = self._presence, self._presence.engine.stack
         names, view = presence.directory.identities_of, stack.node_view
         number, pids = (0, ()) if view is None else (view.number, view.pids)
-        silence = stack.detector.silence
+        generation = 0 if view is None else view.id.generation
         return {
             "coordinator": self.coordinator.identity,
-            "node_view": {"number": number, "members": list(names(pids))},
-            "heartbeats_sent": presence.engine.heartbeats,
-            "suspicions": list(names(sorted(stack.detector.suspected))),
-            "blocked": list(self._missing_names()),
-            "silent_ms": {
-                presence.directory.identities[p]: ticks * presence.options.heartbeat_ms
-                for p, ticks in silence.items()
+            "node_view": {
+                "number": number,
+                "generation": generation,
+                "members": list(names(pids)),
+                "voters": list(names(() if view is None else view.voters)),
+                "electorate": list(() if view is None else view.electorate),
             },
+            "recoveries": [
+                msgspec.to_builtins(row) for row in presence.administration.recovery.rows
+            ],
+            "heartbeats_sent": presence.engine.heartbeats,
+            "suspicions": list(names(sorted(stack.agreement.detector.suspected))),
+            "blocked": list(self.missing_names()),
+            "silent_ms": self.silent_ms(),
             "lost": [node.identity for node in stack.lost.values()],
         }
 
-    def _missing_names(self) -> Iterable[str]:
+    def silent_ms(self) -> dict[str, int]:
+        """Of every other node: how long nothing has come from it."""
+        identities = self._presence.directory.identities
+        heartbeat_ms = self._presence.options.heartbeat_ms
+        silence = self._presence.engine.stack.agreement.detector.silence
+        return {identities[p]: ticks * heartbeat_ms for p, ticks in silence.items()}
+
+    def missing_names(self) -> tuple[str, ...]:
+        """Nodes that are missing for a majority; empty if there is one."""
         blocked = self._presence.engine.stack.blocked
         return () if blocked is None else self._presence.directory.names_of(blocked.missing)

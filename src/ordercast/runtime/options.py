@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any, Literal, Self, cast, get_args
 
 import msgspec
@@ -10,10 +12,11 @@ from ordercast.core.durability import Durability, as_durability
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel, Options
 from ordercast.errors import ConfigError
-from ordercast.membership.standing import ClusterOptions
+from ordercast.membership.agreement import ClusterOptions
 from ordercast.transport.contract import Limits
 from ordercast.transport.discovery import Discovery, as_discovery
 from ordercast.transport.settings import Transport, as_transport, label_of
+from ordercast.views.groups import SlowPolicy
 
 KiB = 1024
 MiB = 1024 * KiB
@@ -37,16 +40,22 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "blocking", "bodies_apart", "bodies_stay", "constant_resends",
-    "site", "gateway",
+    "sequencer", "balance", "bodies_apart", "constant_resends",
+    "site", "gateway", "voter", "voters",
 )  # fmt: skip
 
 SWITCHES = (
-    "balance", "blocking", "bodies_apart", "bodies_stay", "constant_resends", "gateway", "rejoin",
-    "sequencer",
+    "balance", "bodies_apart", "constant_resends", "gateway", "rejoin", "sequencer", "voter",
 )  # fmt: skip
 
-MAY_BE_ZERO = ("wide_batch_ms",)
+MAY_BE_ZERO = ("stall_ms", "wide_batch_ms")
+
+WITHOUT_EFFECT = {
+    "blocking": "no sender blocks",
+    "bodies_stay": "a group moves when its members hold all bodies",
+    "max_starts": "a cluster may let in any number of nodes",
+}
+"""Options of former releases."""
 
 ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_window": 16}
 """Defaults where packets may be lost: what is missing is asked for soon, and in small portions."""
@@ -58,13 +67,13 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_message: int = 1 * MiB  # the largest body; the same on all nodes of a cluster
     frame_bytes: int = 64 * KiB  # a frame is sealed at this size; the same on all nodes
     window_bytes: int = 4 * MiB  # own messages of a group that some member has not consumed
+    node_window_bytes: int = 32 * MiB  # the same of all groups together
     reply_reserve: int = 4 * MiB  # beyond the window, for the receiving loop; replies may exceed it
     max_batch: int = 4096  # events in one list of `batches()`
     max_nodes: int = 1024  # nodes of one cluster at a time
-    max_starts: int = 1_048_576  # nodes of one cluster, ever: their names are kept
-    max_groups: int = 65_536  # groups of one cluster, ever
+    max_groups: int = 65_536  # groups of one cluster at a time
     join_timeout: float = 10.0  # to find the cluster, and for the first view of a group
-    close_timeout: float = 5.0  # for `aclose` and `leave` to drain and to say good-bye
+    close_timeout: float = 5.0  # for `aclose` to drain, to seal its trace, to say good-bye; `leave`
     ack_every: int = 8  # frames consumed before they are acknowledged ...
     ack_delay_ms: int = 2  # ... or this long after the first
     status_ms: int = 2  # marks are told after this when nothing carries them
@@ -74,18 +83,22 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
     max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
+    max_held_bytes: int = 256 * MiB  # held back of what one node brought, in all groups together
     fetch_batch: int = 256  # frames asked for in one request
     resend_window: int = 32  # missing frames asked for at a time, where each is asked for by itself
     heartbeat_ms: int = 250  # every node says so often that it lives
     suspect_ms: int = 2000  # a node that was silent for this long is suspected
+    stall_ms: int = 10_000  # so long a thread sends heartbeats while the event loop stands; 0: none
+    slow_seconds: float = 5.0  # a program that takes nothing for so long is told of, or excluded
     detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
     partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
-    blocking: bool = False  # to compare: a frame leaves when the one before it has its number
     constant_resends: bool = False  # to compare: what is missing is asked for in every period
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
-    bodies_stay: bool = False  # to compare: a group moves without the bodies of unstable messages
     balance: bool = True  # groups move by themselves to the sequencer that suits them best
     rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
+    voter: bool = True  # it may count in votes; False for workers that come and go
+    voters: tuple[str, ...] = ()  # names of all nodes that vote; none: the oldest, up to five
+    refound_ms: int = 5_000  # a group whose members are all gone waits so long for newer state
     sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
     site: str = ""  # where this node is, for groups with subgroups; empty: it does not say
     gateway: bool = False  # it offers to be the gateway of its site
@@ -100,6 +113,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def given(cls, options: dict[str, Any]) -> Self:
         """These options, and the defaults that suit the transport."""
+        for name, why in WITHOUT_EFFECT.items():
+            if options.pop(name, None) is not None:
+                warnings.warn(f"{name} has no effect any more: {why}", DeprecationWarning, 5)
         transport = as_transport(options.get("transport", "tcp"))
         defaults = {} if transport == "tcp" else ON_DATAGRAMS
         discover = as_discovery(options.get("discover"))
@@ -132,7 +148,14 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     def _check_rules(self) -> None:
         largest = self.max_message + FRAME_COST + MESSAGE_COST
         self._at_least("window_bytes", largest, "max_message", "one message must fit the window")
+        self._at_least(
+            "node_window_bytes", largest, "max_message", "one message must fit the node's window"
+        )
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
+        self._at_least(
+            "max_held_bytes", 8 * self.window_bytes, "window_bytes",
+            "a sequencer brings the frames of several senders",
+        )  # fmt: skip
         self._at_least(
             "suspect_ms", 2 * self.heartbeat_ms, "heartbeat_ms", "one heartbeat may be late"
         )
@@ -166,21 +189,22 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             max_held=self.max_held,
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
-            blocking=self.blocking,
             constant_resends=self.constant_resends,
             bodies_apart=self.bodies_apart,
-            bodies_stay=self.bodies_stay,
             driver_consumes=True,
         )
 
-    def for_cluster(self) -> ClusterOptions:
-        """The part of these that concerns the nodes of the cluster."""
+    def for_cluster(self, only: Iterable[str] | None = None) -> ClusterOptions:
+        """The part of these that concerns the nodes of the cluster. Where there is a list of all
+        nodes, these vote."""
         return ClusterOptions(
             heartbeat_ms=self.heartbeat_ms,
             suspect_ms=self.suspect_ms,
             detector=self.detector,
             partition=self.partition,
             balance=self.balance,
+            electorate=self.voters or tuple(sorted(only or ())),
+            refound_ms=self.refound_ms,
         )
 
     def for_connections(self) -> Limits:
@@ -215,6 +239,12 @@ def check_level(level: object) -> DeliveryLevel | None:
     """One of the levels, or none; says what is wrong with it."""
     _check_choice("delivery_level", level, (*get_args(DeliveryLevel), None))
     return cast(DeliveryLevel | None, level)
+
+
+def check_slow(slow: object) -> SlowPolicy | None:
+    """One of the policies, or none; says what is wrong with it."""
+    _check_choice("slow", slow, (*get_args(SlowPolicy), None))
+    return cast(SlowPolicy | None, slow)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import GroupId
-from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.gate import Gate
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.visit import Visit
+from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -47,6 +47,11 @@ class OwnGroups:
         """Send all open frames."""
         for outbox in self._outboxes.values():
             outbox.seal()
+
+    def end_turn(self) -> None:
+        """The event loop turns: open frames leave."""
+        for outbox in self._outboxes.values():
+            outbox.end_turn()
 
     # -- in a group -------------------------------------------------------------------------------
 

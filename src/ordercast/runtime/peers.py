@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from errno import EADDRINUSE
 from ipaddress import ip_address
 from typing import Protocol
@@ -18,9 +18,10 @@ import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
-from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.addresses import Address, parse_address
 from ordercast.runtime.control import Control, Goodbye, Welcome, decode, encode
+from ordercast.transport.places import Places
 from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import (
     Connection,
@@ -37,6 +38,7 @@ from ordercast.wire.frame import Frame
 
 log = logging.getLogger("ordercast.runtime.peers")
 
+LOGGED = 1024  # peers whose first fault is in the log
 ATTEMPTS = 10  # to find a port that is free for TCP and for UDP
 
 
@@ -63,8 +65,14 @@ class Owner(Protocol):
     def node_of(self, hello: Hello) -> NodeEntry | None:
         """The node of that identity, if it is known and may connect to this one."""
 
+    def on_bound(self, pid: ProcessId) -> None:
+        """There is a connection to that node."""
+
     def may_replace(self, pid: ProcessId) -> bool:
         """May another connection of that node take the place of the one there is?"""
+
+    def on_stranger(self, hello: Hello) -> None:
+        """Somebody connected who is not known here, or not yet."""
 
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
         """Packets and control messages of a bound connection."""
@@ -103,7 +111,9 @@ class Peers:
         self._patience = patience
         self.limits = limits
         self.security = security
-        self.max_unbound = max_nodes
+        self.waiting: Places[Connection] = Places(  # of those who said Hello, and are in no view
+            max_nodes, max(limits.max_unknown_per_host, max_nodes // 4), limits.max_stranger_bytes
+        )
         self._pid_of: dict[Connection, ProcessId] = {}
         self._when_unbound: list[Callable[[ProcessId], None]] = []
         self._unbound: set[Connection] = set()
@@ -159,6 +169,15 @@ class Peers:
             self._unbound.add(conn)
         return conn
 
+    async def answers(self, node: NodeEntry, timeout: float) -> bool:
+        """Is that node where it says that it is? All that come later must reach it there."""
+        try:
+            called = await self.dial(node.address, timeout, as_stranger=True)
+        except (OSError, PeerError):
+            return False
+        called.close("it is there")
+        return called.hello is not None and str(called.hello.identity) == node.identity
+
     async def dial_node(self, node: NodeEntry, timeout: float) -> None:
         """Connect to a node and wait until it knows us: its Welcome binds the connection."""
         welcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,6 +197,7 @@ class Peers:
     def bind(self, conn: Connection, pid: ProcessId) -> None:
         """This connection is that node's."""
         self._unbound.discard(conn)
+        conn.take_large_frames()
         before = self.bound.get(pid)
         self.bound[pid] = conn
         if before is not None and before is not conn:  # nothing came on it any more
@@ -186,6 +206,26 @@ class Peers:
         self._pid_of[conn] = pid
         if self.datagrams is not None and conn.hello is not None:
             self.datagrams.add_peer(pid, conn.hello.session, datagram_address(conn))
+        # Not at once: the other side must hear first that the connection is bound.
+        asyncio.get_running_loop().call_soon(self._told_bound, conn, pid)
+
+    def _told_bound(self, conn: Connection, pid: ProcessId) -> None:
+        if self.bound.get(pid) is conn:
+            self._owner.on_bound(pid)
+
+    def is_in(self, pid: ProcessId) -> None:
+        """The node view has this node: it is no stranger any more."""
+        conn = self.bound.get(pid)
+        if conn is not None:
+            conn.leave_place()
+
+    def keep_places_for(self, nodes: Iterable[NodeEntry]) -> None:
+        """However many strangers come, these nodes can connect."""
+        hosts = {conn.peer[0] for node in nodes if (conn := self.bound.get(node.pid)) is not None}
+        hosts.update(node.address.rpartition(":")[0].strip("[]") for node in nodes)
+        self.waiting.reserve(hosts)
+        if self._listener is not None:
+            self._listener.places.reserve(hosts)
 
     def bind_waiting(self, node: NodeEntry) -> None:
         """The coordinator's word about a node has come: bind the connection that waits for it."""
@@ -293,9 +333,6 @@ class Peers:
     def on_hello(self, conn: Connection, hello: Hello) -> None:
         if not conn.accepted:
             return
-        if len(self._unbound) >= self.max_unbound:
-            conn.refuse("full", f"more than {self.max_unbound} connections wait to be let in")
-            return
         node = self._owner.node_of(hello) if hello.incarnation else None
         if node is not None and node.pid in self.bound and not self._owner.may_replace(node.pid):
             conn.refuse("name", f"{node.identity} is connected already")
@@ -303,6 +340,8 @@ class Peers:
             self._welcome(conn, node)
         else:
             self._unbound.add(conn)
+            conn.wait_in(self.waiting)
+            self._owner.on_stranger(hello)
             loop = asyncio.get_running_loop()
             loop.call_later(self._patience, self._close_stranger, conn)
 
@@ -384,7 +423,7 @@ class Peers:
             self._owner.on_fault(self._pid_of[conn], reason)
         who = str(conn.hello.identity) if conn.hello is not None else conn.peer[0]
         if who not in self._logged:
-            if len(self._logged) >= self.max_unbound:
+            if len(self._logged) >= LOGGED:
                 self._logged.clear()
             self._logged.add(who)
             log.warning("%s at %s broke the protocol: %s", who, show_address(conn.peer), reason)

@@ -1,4 +1,4 @@
-"""Which node numbers the messages of which group, for people: two tables, and two wishes.
+"""Which node numbers the messages of which group, for people: two tables, and some wishes.
 
 Both tables are complete at the coordinator, which decides about all groups.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.ids import GroupId, Identity, ProcessId
+from ordercast.core.waiting import NOBODY
 from ordercast.errors import UsageError
-from ordercast.membership.nodes import GroupEntry
-from ordercast.membership.standing import Drain, Migrate
+from ordercast.process.commands import Drain, Migrate, Refound
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.runtime.holdings import holdings_of
-from ordercast.stack.placed import KnownGroup
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Row as DirectoryRow
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -39,6 +39,7 @@ class SequencerRow(msgspec.Struct, frozen=True):
     dedicated: bool  # it was started as a sequencer
     groups: int  # that it numbers
     load: float  # in the unit by which groups are placed
+    drained: bool = False  # it gets no groups, until `undrain`
 
 
 class GroupRow(msgspec.Struct, frozen=True):
@@ -50,9 +51,11 @@ class GroupRow(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     guests: tuple[str, ...]
     sequencer: str  # empty: nobody numbers them
+    waits_for: tuple[str, ...] = ()  # an empty group: absent nodes that may have newer state
 
 
 Row = SequencerRow | GroupRow
+Wish = Migrate | Drain | Refound
 TABLES: dict[str, type[Row]] = {"groups": GroupRow, "sequencers": SequencerRow}
 
 
@@ -73,34 +76,46 @@ class Placement:
         """Every group."""
         return [self._group_row(group) for group in self._known().values()]
 
-    def _known(self) -> dict[GroupId, KnownGroup]:
-        return self._presence.engine.stack.known_groups()
+    def _known(self) -> Mapping[GroupId, DirectoryRow]:
+        return self._presence.engine.stack.rows
 
-    def _group_row(self, group: KnownGroup) -> GroupRow:
-        names, entry, sequencer = self._presence.directory.names, group.entry, group.sequencer
+    def _group_row(self, row: DirectoryRow) -> GroupRow:
+        names, entry = self._presence.directory.names, row.entry
+        sequencer = self._numbered_by(row)
         return GroupRow(
             entry.name, entry.order, entry.protocol,
-            tuple(names[pid] for pid in group.members), tuple(names[pid] for pid in group.guests),
-            "" if sequencer is None else names[sequencer],
+            tuple(names[pid] for pid in row.members), tuple(names[pid] for pid in row.guests),
+            "" if sequencer is None else names[sequencer], self._awaited(entry.gid),
         )  # fmt: skip
+
+    def _awaited(self, gid: GroupId) -> tuple[str, ...]:
+        awaited = self._presence.engine.stack.awaited(gid)
+        return tuple(str(Identity(absent.name, absent.incarnation)) for absent in awaited)
+
+    @staticmethod
+    def _numbered_by(row: DirectoryRow) -> ProcessId | None:
+        is_numbered = PROTOCOLS[row.entry.protocol].declaration.sequenced
+        return row.leader if is_numbered and row.leader != NOBODY else None
 
     def sequencer_of(self, entry: GroupEntry) -> ProcessId | None:
         """Who numbers the messages of this group; None: nobody does."""
-        group = self._known().get(entry.gid)
-        return None if group is None else group.sequencer
+        row = self._known().get(entry.gid)
+        return None if row is None else self._numbered_by(row)
 
     def groups_of(self, pid: ProcessId) -> list[GroupEntry]:
         """The groups whose messages that node numbers."""
-        return [group.entry for group in self._known().values() if group.sequencer == pid]
+        return [row.entry for row in self._known().values() if self._numbered_by(row) == pid]
 
     def sequencers(self) -> list[SequencerRow]:
         """The dedicated ones and all that number something; without dedicated ones, all nodes."""
         stack = self._presence.engine.stack
         nodes = () if stack.node_view is None else stack.node_view.nodes
-        numbered = Counter(group.sequencer for group in self._known().values())
+        numbered = Counter(self._numbered_by(row) for row in self._known().values())
         everybody = not any(node.sequencer for node in nodes)
         return [
-            SequencerRow(n.name, n.address, n.sequencer, count, stack.load_of(n.pid))
+            SequencerRow(
+                n.name, n.address, n.sequencer, count, stack.load_of(n.pid), stack.is_drained(n.pid)
+            )
             for n in nodes
             if (count := numbered[n.pid]) or n.sequencer or everybody
         ]
@@ -108,21 +123,21 @@ class Placement:
     def stats(self) -> dict[str, int]:
         """What this node keeps for the groups whose messages it numbers."""
         stack = self._presence.engine.stack
-        kept = [holdings_of(stack, entry.gid) for entry in self.groups_of(stack.me)]
-        done = [m.tally for m in stack.domains.values() if isinstance(m, SequencingService)]
+        here = [entry.gid for entry in self.groups_of(stack.me)]
+        kept = [holdings_of(stack, gid) for gid in here if gid in stack.groups.machines]
+        tallies = [machine.tally() for machine in stack.groups.every()]
         return {
             "groups": len(kept),
             "history": sum(one["history"] for one in kept),
             "frames_held": max((one["frames_held"] for one in kept), default=0),
             "max_held": self._presence.options.max_held,
-            "numbered": sum(tally.numbered for tally in done),
-            "forwarded": sum(tally.forwarded for tally in done),
-            "transfers_in": sum(tally.transfers_in for tally in done),
-            "transfers_out": sum(tally.transfers_out for tally in done),
+            "numbered": sum(tally.numbered for tally in tallies),
+            "transfers_in": sum(tally.taken_over for tally in tallies),
+            "transfers_out": sum(tally.handed_on for tally in tallies),
         }
 
     # -- wishes -----------------------------------------------------------------------------------
-    # Both are fulfilled when they return True. False: another node coordinates now; ask that one.
+    # Each is fulfilled when it returns True. False: another node coordinates now; ask that one.
 
     async def migrate(self, group: str, to: str) -> bool:
         """That node numbers the messages of the group."""
@@ -144,15 +159,31 @@ class Placement:
             raise UsageError(
                 f"{name!r} is the only sequencer: start another one, which can take its groups"
             )
-        is_done = await self._until(
-            lambda: not any(map(_is_movable, self.groups_of(pid))), Drain(pid)
-        )
+        stack = self._presence.engine.stack
+
+        def is_empty() -> bool:
+            return stack.is_drained(pid) and not any(map(_is_movable, self.groups_of(pid)))
+
+        is_done = await self._until(is_empty, Drain(pid))
         if is_done:
             for entry in self.groups_of(pid):
                 self._check_movable(entry)
         return is_done
 
-    async def _until(self, is_so: Callable[[], bool], wish: Migrate | Drain) -> bool:
+    async def undrain(self, name: str) -> bool:
+        """That node may number messages again."""
+        pid, stack = self._sequencer(name), self._presence.engine.stack
+        return await self._until(lambda: not stack.is_drained(pid), Drain(pid, drained=False))
+
+    async def refound(self, name: str) -> bool:
+        """An empty group waits for nobody: who asks to be in begins it with what it has."""
+        entry = self._group(name)
+        if self._known()[entry.gid].members:
+            raise UsageError(f"group {name!r} has members: it waits for nobody")
+        stack = self._presence.engine.stack
+        return await self._until(lambda: not stack.awaited(entry.gid), Refound(entry.gid))
+
+    async def _until(self, is_so: Callable[[], bool], wish: Wish) -> bool:
         """Say the wish until it is so: while another hand-over is under way it is not heard."""
         while self._presence.nodeship.coordinates and self._presence.error is None:
             if is_so():
@@ -161,7 +192,7 @@ class Placement:
             await asyncio.sleep(LOOK_SECONDS)
         return False
 
-    def _say(self, wish: Migrate | Drain) -> None:
+    def _say(self, wish: Wish) -> None:
         self._presence.engine.step([wish])
 
     def _check_movable(self, entry: GroupEntry) -> None:

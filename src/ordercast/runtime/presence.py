@@ -20,8 +20,9 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import GroupClosed, NotPrimary, PeerError
-from ordercast.membership.nodes import NodeEntry, NodeView
-from ordercast.membership.standing import Dissolved, News
+from ordercast.membership.agreement import Dissolved, News
+from ordercast.membership.node_view import NodeEntry, NodeView
+from ordercast.process.process import Process
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.administration import ADMINISTRATIVE, Administration
 from ordercast.runtime.admission import Admission
@@ -30,6 +31,8 @@ from ordercast.runtime.control import (
     Admitted,
     Control,
     Dialback,
+    NotReading,
+    PulseKey,
     StatusReply,
     StatusRequest,
     decode,
@@ -40,17 +43,22 @@ from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.finding import answerer_of, find_seeds
+from ordercast.runtime.founding import Founding
 from ordercast.runtime.held import PresenceNames
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.own_groups import OwnGroups
+from ordercast.runtime.packet_errors import PacketErrors
 from ordercast.runtime.peers import Peers
+from ordercast.runtime.pulses import Pulses
+from ordercast.runtime.reading import Reading
+from ordercast.runtime.rivals import Rivals
 from ordercast.runtime.stalls import Stalls
 from ordercast.runtime.states import ABOUT_STATE, States
 from ordercast.runtime.status import status_json
-from ordercast.stack.clustered import ClusteredStack
+from ordercast.runtime.window import NodeWindow
 from ordercast.trace.brought import Brought
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.watch import Observed
@@ -75,6 +83,7 @@ class Presence:
     engine: Engine
     nodeship: Nodeship
     coordination: Coordination
+    pulses: Pulses
 
     def __init__(
         self,
@@ -89,9 +98,11 @@ class Presence:
         only: frozenset[str] | None = None,
         after: int = 0,
         former: tuple[str, ...] = (),
+        seeds: tuple[str, ...] = (),
     ) -> None:
         """`only` are the names of a static list. `after` is the last incarnation of this node, and
-        `former` the names of the side of a partition with which it comes over.
+        `former` the names of the side of a partition with which it comes over. At `seeds`, a second
+        cluster of the same name may be found.
         """
         self.options = options
         self.only = only
@@ -109,6 +120,7 @@ class Presence:
                 max_frame=self.peers.limits.max_frame,
             )  # fmt: skip
         self.recorder: Recorder | None = None
+        self.window = NodeWindow(options.node_window_bytes, options.reply_reserve)
         self.groups = OwnGroups(self)
         self.error: BaseException | None = None  # why this node ended by itself
         self.over_to: Dissolved | None = None  # it goes over to another side of a partition
@@ -116,14 +128,18 @@ class Presence:
         self.in_cluster = False
         self.bodies = Bodies(options.codec)
         self.stalls = Stalls()
+        self.packet_errors = PacketErrors()
         self.return_calls = ReturnCalls()
         self.administration = Administration(self)
         self.states = States(self)
+        self.reading = Reading(self)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._trace = trace
         self._trace_level = trace_level
         self._run = run
         self._admission: Admission | None = None
+        self._founding: Founding | None = None
+        self.rivals = Rivals(self, seeds)
         self.answerer: Answerer | None = None  # by which newcomers find this node
         self._turn_is_due = False
         self._flush_timer: asyncio.TimerHandle | None = None
@@ -131,21 +147,32 @@ class Presence:
 
     # -- getting in -------------------------------------------------------------------------------
 
+    async def running(self, seeds: tuple[str, ...], *, must_know: bool) -> tuple[str, ...]:
+        """The seeds that are in a cluster; empty: `found` one at once. See `founding`."""
+        self._founding = self._founding or Founding(self)
+        timeout = self.options.join_timeout
+        running = await self._founding.running(seeds, timeout, must_know=must_know)
+        if running:
+            self._founding = None
+        return running
+
     def found(self, name: str, run: str) -> None:
         """This node is the cluster."""
+        self._founding = None
         self.answerer = answerer_of(self)
         address, options = self.peers.hello.advertise, self.options
         me = NodeEntry(
             FIRST_PID, name, 1, address,
             sequencer=options.sequencer, site=options.site, gateway=options.gateway,
+            voter=options.voter,
         )  # fmt: skip
         self._become(me, me, self._run or run)
         self.nodeship.found()
 
-    async def follow(
-        self, seeds: tuple[str, ...], ask_seconds: float | None = None
-    ) -> dict[str, str]:
-        """Ask the seeds to let this node in; the reasons why some node cannot be reached.
+    async def follow(self, seeds: tuple[str, ...], ask_seconds: float | None = None) -> None:
+        """Ask the seeds to let this node in; `JoinTimeout` says what was waited for in vain.
+
+        Whoever calls this looks at `error` then: the node may be out again already.
 
         Without seeds, those that discovery finds are asked. After `ask_seconds` (if not given,
         `join_timeout`) no seed is asked again.
@@ -158,7 +185,7 @@ class Presence:
             seeds = await find_seeds(self, self.options.discover, timeout)
             timeout = max(0.5, round(deadline - self._loop.time(), 1))
         answer = await self._admission.ask(seeds, min(timeout, ask_seconds or timeout))
-        return await self.nodeship.get_in(answer, deadline)
+        await self.nodeship.get_in(answer, deadline)
 
     def admitted(self, conn: Connection, answer: Admitted) -> None:
         """The coordinator lets us come in."""
@@ -167,6 +194,7 @@ class Presence:
             raise PeerError("it let us in without saying who leads")
         for name, incarnation in answer.past:
             self.directory.remember(name, incarnation)
+        self.directory.floor = max(self.directory.floor, answer.floor)
         for node in answer.nodes:
             self.directory.add(node)
         self.peers.bind(conn, coordinator.pid)
@@ -179,18 +207,22 @@ class Presence:
         self.peers.introduce_as(me.incarnation)
         if self.peers.datagrams is not None:
             self.peers.datagrams.introduce_as(me.pid)
-        stack = ClusteredStack(
+        stack = Process(
             me, PROTOCOLS,
-            cluster_options=self.options.for_cluster(),
+            cluster_options=self.options.for_cluster(self.only),
             network="N2" if self.peers.datagrams is None else "N0",
             cluster_network="N2",
             options=self.options.for_stack(),
         )  # fmt: skip
-        self.engine = Engine(stack, self)
+        self.engine = Engine(stack, self, self.options.max_held_bytes)
         self.coordination = Coordination(self, run, self.only)
         self.nodeship = Nodeship(self, coordinator)
         self._run = run
         self.in_cluster = True
+        for pid in tuple(self.peers.bound):
+            self.nodeship.bound(pid)
+        self.pulses = Pulses(self)
+        self.rivals.start()
 
     def start_recording(self) -> None:
         """Before the first group is joined."""
@@ -218,7 +250,7 @@ class Presence:
 
     def _turn(self) -> None:
         self._turn_is_due = False
-        self.groups.seal_frames()
+        self.groups.end_turn()
         if self._takers:
             takers, self._takers = self._takers, []
             consumed: list[Event] = [
@@ -270,7 +302,9 @@ class Presence:
     def meet(self, view: NodeView) -> None:
         """The nodes of the view in force."""
         for node in view.nodes:
-            self.directory.add(node)
+            self.directory.meet(node)
+            self.peers.is_in(node.pid)
+        self.peers.keep_places_for((*view.nodes, *self.engine.stack.lost.values()))
 
     def take_news(self, news: News) -> None:
         """How this node stands in the cluster."""
@@ -310,6 +344,11 @@ class Presence:
         """A node broke the protocol."""
         self.peers.fault(peer, reason)
 
+    def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
+        """What a node brought could not be handled: its connection ends."""
+        who = self.directory.identities.get(peer, f"process {peer}")
+        self.peers.fault(peer, self.packet_errors.reason_for(who, kind, error))
+
     def broken(self, error: Exception) -> None:
         """The stack failed in the middle of a step: what it now believes is not what happened."""
         log.error("%s ends: its own machine failed", self.me.identity, exc_info=error)
@@ -328,16 +367,26 @@ class Presence:
                 return node if node.pid > self.me.pid else None
         return None
 
+    def on_bound(self, pid: ProcessId) -> None:
+        """There is a connection to a node."""
+        if self.in_cluster and self.error is None:
+            self.nodeship.bound(pid)
+
     def may_replace(self, pid: ProcessId) -> bool:
         """May another connection of that node take the place of the one there is?"""
         stack = self.engine.stack
-        return pid not in stack.pids or pid in stack.detector.suspected
+        return pid not in stack.pids or pid in stack.agreement.detector.suspected
 
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
         """Packets of a node of the cluster; of one that is not in our view, only the cluster's."""
         if pid not in self.directory.live:
             frames = [frame for frame in frames if frame[0] in (CONTROL_CHANNEL, CLUSTER_CHANNEL)]
-        self.engine.receive(pid, frames, lambda frame: self.peers.on_control(conn, frame))
+        try:
+            self.engine.receive(pid, frames, lambda frame: self.peers.on_control(conn, frame))
+        except PeerError:
+            raise
+        except Exception as error:
+            raise self._as_fault(conn, "packets", error) from None
 
     def on_datagrams(self, pid: ProcessId, frames: list[Frame]) -> None:
         """Packets of a node of the cluster that came without a connection."""
@@ -347,19 +396,44 @@ class Presence:
             self.engine.receive_datagrams(pid, frames, partial(endpoint.refuse, pid))
 
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
-        """A control message."""
+        """A control message: whatever it brings out ends its connection, not this node."""
         message: Control = decode(frame)
+        try:
+            self._obey(conn, pid, message, frame[4])
+        except PeerError:
+            raise
+        except Exception as error:
+            raise self._as_fault(conn, type(message).__name__, error) from None
+
+    def _as_fault(self, conn: Connection, kind: str, error: Exception) -> Exception:
+        """An error that came up while a peer was heard, as its fault; not if this node ended."""
+        if self.error is not None:
+            return error
+        who = str(conn.hello.identity) if conn.hello is not None else conn.peer[0]
+        return PeerError(self.packet_errors.reason_for(who, kind, error))
+
+    def _obey(
+        self, conn: Connection, pid: ProcessId | None, message: Control, payload: bytes
+    ) -> None:
         if isinstance(message, StatusRequest):
             conn.send(encode(StatusReply(), status_json(self)))
         elif isinstance(message, Dialback):
             self.return_calls.answer(conn, message)
         elif isinstance(message, ADMINISTRATIVE):
             self.administration.answer(conn, message)
+        elif self._founding is not None:
+            self._founding.handle(conn, message, payload)
         elif self._admission is not None:
             self._admission.handle(conn, message)
         elif self.in_cluster and self.error is None:
-            if isinstance(message, ABOUT_STATE):
-                self.states.handle(pid, message, frame[4])
+            if isinstance(message, PulseKey):
+                if pid is not None:
+                    self.pulses.take_key(pid, conn, message)
+            elif isinstance(message, NotReading):
+                if pid is not None:
+                    self.reading.take(pid, message)
+            elif isinstance(message, ABOUT_STATE):
+                self.states.handle(pid, message, payload)
             else:
                 self.nodeship.handle(conn, pid, message)
 
@@ -376,8 +450,16 @@ class Presence:
 
     def on_unbound_closed(self, conn: Connection, reason: str) -> None:
         """A connection that was nobody's is gone."""
-        if self._admission is not None:
-            self._admission.closed(conn, reason)
+        role = self._founding or self._admission
+        if role is not None:
+            role.closed(conn, reason)
+
+    def on_stranger(self, hello: Hello) -> None:
+        """Somebody connected who is not in this cluster, or not yet."""
+        if self._founding is not None:
+            self._founding.note(hello)
+        elif self.in_cluster and hello.incarnation:
+            self.rivals.met(hello)
 
     # -- partitions -------------------------------------------------------------------------------
 
@@ -386,6 +468,7 @@ class Presence:
         if not self.options.rejoin:
             self.fail(error)
             return
+        log.warning("%s is out: %s", self.me.identity, error)
         self.groups.seal_frames()  # what was accepted is sent if the others come back
         self.blocked = error
         for sending in self.groups.senders():
@@ -396,6 +479,7 @@ class Presence:
         """Enough of the others are back."""
         before, self.blocked = self.blocked, None
         if before is not None:
+            log.warning("%s is in a majority again, and has missed nothing", self.me.identity)
             for sending in self.groups.senders():
                 sending.unblock(before)
             self.lifetime.come_back()
@@ -421,6 +505,8 @@ class Presence:
     def stop(self, reason: BaseException) -> None:
         """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
+        self.rivals.stop()
+        self.reading.stop()
         self.return_calls.stop()
         self.administration.stop()
         self.states.stop(reason)
@@ -428,6 +514,7 @@ class Presence:
             self.answerer.close()
         if self.in_cluster:
             self.engine.stop()
+            self.pulses.stop()
             self.coordination.stop()
             self.nodeship.stop(reason)
         for sending in self.groups.senders():
@@ -442,6 +529,20 @@ class Presence:
         if not self._loop.is_closed():
             reason = GroupClosed("the node was dropped without being closed")
             self._loop.call_soon_threadsafe(self.fail, reason)
+
+    @property
+    def run(self) -> str | None:
+        """Under which name this cluster records."""
+        return self._run
+
+    @property
+    def state(self) -> str:
+        """For the status: on its way in or about to start a cluster, in, out, or at its end."""
+        if self.in_cluster:
+            return "running" if self.error is None else "ended"
+        if self.lifetime.out_since is not None:
+            return "out"
+        return "joining" if self._founding is None else "starting"
 
     def facts(self) -> dict[str, Any]:
         """What is asked most: who this is."""

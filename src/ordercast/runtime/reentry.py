@@ -25,6 +25,7 @@ from ordercast.errors import (
 )
 from ordercast.runtime.addresses import Address
 from ordercast.runtime.closing import FAREWELL, drop_presence
+from ordercast.runtime.join_timeouts import no_seed_answered
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.stay import Absent, Stays
@@ -112,11 +113,9 @@ class Reentry:
         try:
             await self._listen(presence, number)
             seeds = await self._answering(presence, number)
-            unreachable = await presence.follow(seeds, ask_seconds=ANSWER)
+            await presence.follow(seeds, ask_seconds=ANSWER)
             if presence.error is not None:
                 raise presence.error
-            if unreachable:
-                raise JoinTimeout(unreachable, presence.options.join_timeout)
             presence.start_recording()
         except BaseException:
             await drop_presence(presence, "this node could not come back")
@@ -160,7 +159,7 @@ class Reentry:
                 task.cancel()
         if presence.options.discover is not None:
             return ()
-        raise JoinTimeout(reasons, REACH)
+        raise no_seed_answered(presence, reasons, REACH)
 
     # -- into the groups --------------------------------------------------------------------------
 

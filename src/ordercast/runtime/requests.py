@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import DeliveryLevel
-from ordercast.errors import JoinTimeout, OrderMismatch, PeerError, UsageError
-from ordercast.membership.nodes import GroupEntry
+from ordercast.errors import OrderMismatch, PeerError, UsageError
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.group_names import GroupNames, wanted
+from ordercast.runtime.join_timeouts import no_answer_about
+from ordercast.views.groups import GroupEntry, SlowPolicy
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -47,9 +48,10 @@ class Requests:
         protocol: str | None,
         durability: Durability = None,
         level: DeliveryLevel | None = None,
+        slow: SlowPolicy | None = None,
     ) -> GroupEntry:
         """The group of that name, made if need be."""
-        question = Enter(self._number(), name, order, protocol, durability, level)
+        question = Enter(self._number(), name, order, protocol, durability, level, slow)
         return await self._ask(Pending(question, wanted(question)))
 
     async def visit(self, name: str) -> GroupEntry:
@@ -69,9 +71,7 @@ class Requests:
             async with asyncio.timeout(timeout):
                 return await pending.answer
         except TimeoutError:
-            where = presence.nodeship.coordinator.address
-            reasons = {where: f"no answer about group {pending.question.group!r}"}
-            raise JoinTimeout(reasons, timeout) from None
+            raise no_answer_about(presence, pending.question.group, timeout) from None
         finally:
             del self._pending[request]
 
@@ -79,8 +79,8 @@ class Requests:
         stack = self._presence.engine.stack
         if stack.coordinates:
             self._take(pending, self.names.answer(pending.question))
-        elif stack.pids and not stack.stopped:
-            self._presence.peers.tell(stack.pids[0], pending.question)
+        elif stack.coordinator is not None:
+            self._presence.peers.tell(stack.coordinator, pending.question)
 
     def put_again(self) -> None:
         """A node view is in force: who coordinates may be another."""
@@ -96,7 +96,7 @@ class Requests:
                 self._presence.peers.tell(pid, self.names.answer(message))
         elif isinstance(message, Entered | NotEntered):
             pending = self._pending.get(message.request)
-            if pending is not None and stack.pids[:1] == (pid,):
+            if pending is not None and pid == stack.coordinator:
                 self._take(pending, message)
         else:
             raise PeerError(f"{type(message).__name__} is no message to a node")

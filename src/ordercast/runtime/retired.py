@@ -42,7 +42,8 @@ class Retired:
         if not task.cancelled() and task.exception() is not None:
             log.error("the log of an earlier incarnation was not closed", exc_info=task.exception())
 
-    async def close(self) -> None:
+    async def close(self, seconds: float) -> None:
         """Close all logs as they are: whatever is taken from now on is not recorded."""
         presences, self._presences = self._presences, []
-        await asyncio.gather(*self._closing, *map(close_log, presences), return_exceptions=True)
+        logs = [close_log(presence, seconds) for presence in presences]
+        await asyncio.gather(*self._closing, *logs, return_exceptions=True)

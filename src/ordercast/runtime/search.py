@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
-from ordercast.membership.nodes import NodeEntry
+from ordercast.membership.node_view import NodeEntry
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -52,7 +52,7 @@ class Search:
 
     def _missing(self) -> list[NodeEntry]:
         stack = self._presence.engine.stack
-        if stack.node_view is None or stack.out_of_it:
+        if stack.node_view is None or stack.over:
             return []
         missing = list(stack.lost.values())
         if stack.blocked is not None:
@@ -66,7 +66,9 @@ class Search:
     async def _dial(self, node: NodeEntry) -> None:
         try:
             await self._presence.peers.dial_node(node, REACH_S)
-        except (OSError, PeerError):
+        except (TimeoutError, PeerError):  # somebody is there, and does not know this node
+            self._presence.rivals.suspect(node.address)
+        except OSError:
             pass  # again, in a while
         finally:
             del self._dials[node.pid]

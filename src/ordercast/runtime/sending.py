@@ -9,11 +9,11 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import Dissolved, GroupClosed, MessageTooLarge, NotPrimary
-from ordercast.membership.nodes import GroupEntry
 from ordercast.runtime.options import MESSAGE_COST
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.receipt import Progress, Receipt
 from ordercast.runtime.window import Window
+from ordercast.views.groups import GroupEntry
 from ordercast.wire.messages import pack_messages
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Sending:
         self.outbox = outbox
         self.closed: BaseException | None = None  # why nothing can be sent any more
         self.progress = Progress(waits_for_itself)
-        self.window = Window(presence.options.window_bytes, presence.options.reply_reserve)
+        self.window = Window(
+            presence.options.window_bytes, presence.options.reply_reserve, presence.window
+        )
         self.frames_sent = 0
         self.next_message = first_message  # number of the next message; goes on over a rejoin
         loop = asyncio.get_running_loop()
@@ -47,21 +49,32 @@ class Sending:
         self.gone: asyncio.Future[None] = loop.create_future()  # ... and out again
         self._max_message = presence.options.max_message
         self._bodies = presence.bodies
+        self._plain = bytes if presence.bodies.plain else None  # what travels as it is
         self._lifetime = presence.lifetime
         self._read_here = presence.lifetime.read_here
         self._multicast = presence.engine.multicast
 
     async def multicast(self, body: Any) -> Receipt:
         """Wait for room, then put one message into the open frame."""
-        raw = body if type(body) is bytes and self._bodies.plain else self._bodies.encode(body)
+        raw = body if type(body) is self._plain else self._bodies.encode(body)
         if len(raw) > self._max_message:
             raise MessageTooLarge(len(raw), self._max_message)
         cost = len(raw) + MESSAGE_COST
-        window, outbox = self.window, self.outbox
-        if outbox.filled:
-            await self._let_frames_leave()
-        if self.closed is None and cost <= window.free and not window.waiters:
-            window.free -= cost
+        outbox = self.outbox
+        frame = outbox.frame
+        if (
+            frame is not None
+            and frame.sender is self
+            and frame.cost + cost <= frame.paid
+            and self.closed is None
+        ):
+            frame.bodies.append(raw)
+            frame.cost += cost
+            return frame.receipt
+        if outbox.is_due:
+            await self._let_loop_turn()
+        if self.closed is None and cost <= self.window.room:
+            self.window.take(cost)
         elif (stay := await self._take_room(cost)) is not self:
             return await stay.multicast(body)
         return outbox.add(self, raw, cost)
@@ -83,10 +96,10 @@ class Sending:
         window, outbox = self.window, self.outbox
         for place, raw in enumerate(raws):
             cost = len(raw) + MESSAGE_COST
-            if outbox.filled:
-                await self._let_frames_leave()
-            if self.closed is None and cost <= window.free and not window.waiters:
-                window.free -= cost
+            if outbox.is_due:
+                await self._let_loop_turn()
+            if self.closed is None and cost <= window.room:
+                window.take(cost)
             elif (stay := await self._take_room(cost)) is not self:
                 return await stay._send_all(raws[place:])
             receipt = outbox.add(self, raw, cost)
@@ -103,8 +116,8 @@ class Sending:
         self.window.overdraw(unspent, frames, len(raws), inbox)
         try:
             for raw in raws:
-                if outbox.filled:
-                    await self._let_frames_leave()
+                if outbox.is_due:
+                    await self._let_loop_turn()
                     self.check_open()
                 cost = len(raw) + MESSAGE_COST
                 unspent -= cost
@@ -140,9 +153,9 @@ class Sending:
         self.check_open()
         return self
 
-    async def _let_frames_leave(self) -> None:
-        # A loop of multicasts that always finds room would never let the event loop write.
-        self.outbox.filled = False
+    async def _let_loop_turn(self) -> None:
+        # A loop of multicasts that always finds room would never let the event loop read or write.
+        self.outbox.is_due = False
         await asyncio.sleep(0)
 
     def send_frame(self, bodies: list[bytes], size: int) -> None:
@@ -176,7 +189,7 @@ class Sending:
     def close(self, reason: BaseException) -> None:
         """Nothing will be sent or delivered any more, and whoever waits is told why."""
         self.closed = reason
-        self.window.fail(reason)
+        self.window.close(reason)
         self.progress.fail(reason)
         for future in (self.installed, self.gone):
             if not future.done():
@@ -185,7 +198,7 @@ class Sending:
 
     def block(self, reason: NotPrimary) -> None:
         """Nothing can be sent for a while; what is under way may still get its place."""
-        if self.closed is None:
+        if self.closed is None or isinstance(self.closed, NotPrimary):  # others are missing now
             self.closed = reason
             self.window.fail(reason)
 
@@ -194,7 +207,8 @@ class Sending:
         if self.closed is reason:
             self.closed = None
 
-    def close_for_senders(self) -> None:
-        """`leave` or `aclose` was called: no new messages; those under way still count."""
-        self.closed = GroupClosed(f"group {self.group.name!r} was left, or its node closed")
+    def close_for_senders(self, reason: GroupClosed | None = None) -> None:
+        """The group is being left: no new messages; those under way still count."""
+        left = f"group {self.group.name!r} was left, or its node closed"
+        self.closed = reason or GroupClosed(left)
         self.window.fail(self.closed)

@@ -28,6 +28,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     """Counts and limits; a limit stands beside what it limits."""
     options = presence.options
     oldest = presence.engine.ages.oldest()
+    machines = presence.engine.stack.groups.machines
     stats: dict[str, Any] = {
         "incarnation": presence.me.incarnation,
         **presence.lifetime.facts(),
@@ -35,26 +36,40 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "nodes": len(presence.directory.live),
         "max_nodes": options.max_nodes,
         "peer_faults": presence.peers.peer_faults,
+        "packet_errors": presence.packet_errors.stats(),
         "connections": {**presence.peers.counters.as_dict(), "open": len(presence.peers.bound)},
         "strangers": presence.peers.unbound,
-        "max_strangers": presence.peers.max_unbound,
+        "max_strangers": presence.peers.waiting.most,
+        "stranger_bytes": presence.peers.waiting.kept,
+        "max_stranger_bytes": presence.peers.waiting.max_bytes,
         "buffered_bytes": max((c.buffered for c in presence.peers.bound.values()), default=0),
         "max_buffered": presence.peers.limits.max_buffered,
+        "node_window_bytes": presence.window.size,
+        "node_window_used": presence.window.size - presence.window.free,
+        "groups_waiting": len(presence.window.waiting),
+        "held_bytes": presence.engine.held.most,
+        "max_held_bytes": presence.engine.held.limit,
         "loop_stalls": presence.stalls.stats(),
+        "pulses": presence.pulses.stats(),
         "return_calls": presence.return_calls.stats(),
         "administration": presence.administration.stats(),
         "sequencing": presence.administration.placement.stats(),
         "steps": presence.engine.steps,
         "retransmits": presence.engine.retransmits,
+        "slow_seconds": options.slow_seconds,
         "groups": {
             m.group.name: _group_stats(presence, m)
             | holdings_of(presence.engine.stack, m.group.gid)
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in presence.groups.memberships.values()
+            if m.group.gid in machines  # a node that closes forgets the machine first
         },
         "state": presence.states.stats(),
+        "other_clusters": presence.rivals.stats(),
         "guest_of": {
-            v.group.name: _guest_stats(presence, v) for v in presence.groups.visits.values()
+            v.group.name: _guest_stats(presence, v)
+            for v in presence.groups.visits.values()
+            if v.group.gid in machines
         },
     }
     if presence.peers.datagrams is not None:
@@ -74,6 +89,8 @@ def _group_stats(presence: Presence, member: Membership) -> dict[str, Any]:
     guests = presence.directory.names_of(view.guests) if view is not None else ()
     window = member.window
     return _sending_stats(member) | {
+        "slow": member.group.slow,
+        "slow_members": presence.reading.slow_members(member.group.gid),
         "view": member.view.number if member.view is not None else 0,
         "members": list(members),
         "guests": list(guests),
@@ -90,13 +107,14 @@ def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
     view = stack.view(gid)
     if view is None or member.view is None:
         return []
-    found = view.subgroups or stack.protocols[gid].subgroups(view.members)
+    found = view.subgroups or stack.groups.machines[gid].subgroups(view.members)
     return [list(presence.directory.names_of(inside)) for inside in found]
 
 
 def _guest_stats(presence: Presence, visit: Visit) -> dict[str, Any]:
     unsent_frames = unsent(presence.engine.stack, visit.group.gid)
-    return _sending_stats(visit) | {"frames_unsent": unsent_frames}
+    slow = presence.reading.slow_members(visit.group.gid)
+    return _sending_stats(visit) | {"frames_unsent": unsent_frames, "slow_members": slow}
 
 
 def _sending_stats(sending: Sending) -> dict[str, Any]:
@@ -131,14 +149,14 @@ def status_json(presence: Presence) -> bytes:
         "shared_options": presence.options.shared(),
     }
     if not presence.in_cluster:
-        out = presence.lifetime.out_since is not None
-        state = {"state": "out", **presence.lifetime.facts()} if out else {"state": "joining"}
-        return msgspec.json.encode(told | state)
+        out = presence.state == "out"
+        facts = presence.lifetime.facts() if out else {}
+        return msgspec.json.encode({**told, "state": presence.state, **facts})
     return msgspec.json.encode(
         {
             **told,
             **presence.facts(),
-            "state": "ended" if presence.error is not None else "running",
+            "state": presence.state,
             "nodes": [
                 {
                     "name": n.name,

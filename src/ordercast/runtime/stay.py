@@ -13,14 +13,14 @@ from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import (
     AlreadyJoined,
     GroupClosed,
-    JoinTimeout,
     NodeOut,
     OrdercastError,
+    TooSlow,
     UsageError,
 )
-from ordercast.membership.nodes import GroupEntry
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.inheriting import Inheriting
+from ordercast.runtime.join_timeouts import no_first_view, visit_did_not_end
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -28,6 +28,7 @@ from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
 from ordercast.runtime.visit import Visit, Visits
+from ordercast.views.groups import GroupEntry, SlowPolicy
 
 Find = Callable[[], Awaitable[GroupEntry]]
 """Asks the coordinator for a group."""
@@ -53,6 +54,7 @@ class Stays:
         self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
+        presence.reading.exclude = self._exclude
 
     async def join(
         self,
@@ -64,6 +66,7 @@ class Stays:
         *,
         durability: Durability = None,
         level: DeliveryLevel | None = None,
+        slow: SlowPolicy | None = None,
         seat: Seat | None = None,
         former: tuple[str, ...] = (),
     ) -> Membership:
@@ -80,7 +83,7 @@ class Stays:
         self._entering[name] = asked
         inheriting = None if state is None else Inheriting(self._presence, name, state)
         try:
-            find = partial(self._enter, name, asked, protocol, durability, level)
+            find = partial(self._enter, name, asked, protocol, durability, level, slow)
             found = await self._find(find)
             visit = await self._end_visit(name)
             if inheriting is not None:
@@ -100,11 +103,12 @@ class Stays:
         protocol: str | None,
         durability: Durability,
         level: DeliveryLevel | None,
+        slow: SlowPolicy | None,
     ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
         entry = await self._presence.nodeship.requests.enter(
-            name, asked.order, asked.protocol if named else None, durability, level
+            name, asked.order, asked.protocol if named else None, durability, level, slow
         )
         if entry.protocol not in PROTOCOLS:
             raise UsageError(
@@ -122,8 +126,7 @@ class Stays:
             async with asyncio.timeout(timeout):
                 return await self.visits.end_to_join(name)
         except TimeoutError:
-            reason = {name: "what this node sent as a guest has no place yet"}
-            raise JoinTimeout(reason, timeout) from None
+            raise visit_did_not_end(self._presence, name, timeout) from None
 
     async def sender(self, name: str) -> Sending:
         """What sends to that group: this node's membership, or a visit, begun if need be."""
@@ -164,7 +167,7 @@ class Stays:
             member.former = former
             if inheriting is not None:
                 inheriting.attach(member)
-            presence.nodeship.ask(entry, "member", former)
+            presence.nodeship.ask(entry, "member", former, _memory_of(seat))
             if not await self._first_view(member, find):
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
@@ -187,8 +190,7 @@ class Stays:
                 await member.installed
         except TimeoutError:
             self._abandon(member)
-            reason = {member.group.name: "its first view did not come; a member may be stuck"}
-            raise JoinTimeout(reason, timeout) from None
+            raise no_first_view(self._presence, member.group.name, timeout) from None
         except asyncio.CancelledError:
             self._abandon(member)
             raise
@@ -222,7 +224,7 @@ class Stays:
         before, group = seat.member, seat.member.group
         member = await self.join(
             group.name, group.order, group.protocol, before.scope, before.state,
-            durability=group.durability, level=group.delivery_level, seat=seat,
+            durability=group.durability, level=group.delivery_level, slow=group.slow, seat=seat,
             former=self._former_side(before),
         )  # fmt: skip
         if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
@@ -273,10 +275,17 @@ class Stays:
                 self._begin_to_leave(member)
         await asyncio.gather(*map(asyncio.shield, self._leaving.values()))
 
-    def _begin_to_leave(self, member: Membership) -> asyncio.Task[None]:
+    def _exclude(self, member: Membership, reason: TooSlow) -> None:
+        """The program does not read the group: the others go on without this node."""
+        if member not in self._leaving:
+            self._begin_to_leave(member, reason)
+
+    def _begin_to_leave(
+        self, member: Membership, reason: TooSlow | None = None
+    ) -> asyncio.Task[None]:
         member.outbox.seal()
-        member.close_for_senders()
-        leaving = self._leaving[member] = asyncio.ensure_future(self._leave(member))
+        member.close_for_senders(reason)
+        leaving = self._leaving[member] = asyncio.ensure_future(self._leave(member, reason))
         leaving.add_done_callback(lambda task: self._end_of_leave(member, task))
         return leaving
 
@@ -285,17 +294,19 @@ class Stays:
         if not task.cancelled():
             task.exception()  # nobody need be waiting
 
-    async def _leave(self, member: Membership) -> None:
+    async def _leave(self, member: Membership, reason: TooSlow | None) -> None:
         await asyncio.shield(member.installed)
         await member.progress.ordered.wait_for(member.frames_sent)
         self._presence.nodeship.quit(member.group.gid)
         await asyncio.shield(member.gone)
-        self._finish(member)
+        self._finish(member, reason)
 
-    def _finish(self, member: Membership) -> None:
+    def _finish(self, member: Membership, reason: TooSlow | None) -> None:
+        if reason is not None:
+            self._presence.lifetime.end_stream_of(member.seat, reason)
         if self._presence.error is None:
             self._presence.groups.close(member)
-        member.close(GroupClosed(f"group {member.group.name!r} was left"))
+        member.close(reason or GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
         """A join that was given up: leave as soon as there is something to leave."""
@@ -304,6 +315,12 @@ class Stays:
             member.mute()
         if self._presence.error is None and member.closed is None:
             self._begin_to_leave(member)
+
+
+def _memory_of(seat: Seat | None) -> int:
+    """The last view of the group that the program has seen, if it was in it before."""
+    before = None if seat is None else seat.member.view
+    return 0 if before is None else before.number
 
 
 def check_group_stream(member: Membership) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ordercast.errors import GroupClosed, JoinTimeout, UsageError
-from ordercast.membership.nodes import GroupEntry
+from ordercast.errors import GroupClosed, UsageError
+from ordercast.runtime.join_timeouts import not_a_guest
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
+from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -74,8 +75,7 @@ class Visits:
                     await asyncio.shield(self._leaving[name])
                 return await self._enter_anew(name)
         except TimeoutError:
-            reason = {name: "this node was not let in as a guest; a member may be stuck"}
-            raise JoinTimeout(reason, timeout) from None
+            raise not_a_guest(self._presence, name, timeout) from None
 
     async def _enter_anew(self, name: str) -> Visit:
         presence = self._presence

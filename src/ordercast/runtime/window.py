@@ -1,12 +1,17 @@
-"""How much a node may have under way in one group: the whole of flow control at the sender.
+"""How much a node may have under way: the whole of flow control at the sender.
 
 A frame is under way from its first message until every member has consumed it. Messages and
 frames have a fixed cost beside their bytes, so that many small ones are bounded too.
 
+There is a window for each group, and one for all groups of the node together. A message needs room
+in both. The first keeps a group with a slow member from taking all room of the node; the second
+keeps the memory of the members bounded however many groups there are.
+
 Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
 the task that reads the stream must not: if every member waited inside its receiving loop, nobody
 would consume and no window would ever open. It overdraws the window: up to the reserve as it
-likes, and beyond it by one reply to each event that it has in hand.
+likes, and beyond it by one reply to each event that it has in hand. The same reserve holds for the
+node's window.
 """
 
 from __future__ import annotations
@@ -25,47 +30,92 @@ class Repliable(Protocol):
     replies: int  # that may be sent whatever the reserve
 
 
-class Window:
-    """Room for the messages of this node in one group."""
+class NodeWindow:
+    """Room for the messages of this node in all its groups together."""
 
     def __init__(self, size: int, reserve: int) -> None:
         self.size = size
         self.reserve = reserve
         self.free = size  # below 0: drawn from the reserve
+        self.waiting: dict[Window, None] = {}  # groups whose next message may lack room only here
+
+    def queue_up(self, window: Window) -> None:
+        """This group has room of its own for a message that waits."""
+        self.waiting.setdefault(window)
+        self.serve()
+
+    def serve(self) -> None:
+        """One message of each group in turn, as long as there is room."""
+        while self.waiting:
+            window = next(iter(self.waiting))
+            cost = window.next_cost()
+            if cost > self.free:
+                return
+            del self.waiting[window]
+            if cost:
+                window.grant_next()
+                if window.next_cost():
+                    self.waiting[window] = None
+
+
+class Window:
+    """Room for the messages of this node in one group."""
+
+    def __init__(self, size: int, reserve: int, node: NodeWindow) -> None:
+        self.size = size
+        self.reserve = reserve
+        self.node = node
+        self.free = size  # below 0: drawn from the reserve
         self.waits = 0  # multicasts that had to wait
         self._under_way: deque[int] = deque()  # cost of each sealed frame, oldest first
         self._stable = 0  # frames that every member consumed
+        self._closed = False
         self.waiters: deque[tuple[asyncio.Future[None], int]] = deque()  # nobody overtakes them
 
+    @property
+    def room(self) -> int:
+        """What may be taken at once: nothing if somebody waits. Below 0: the reserve is in use."""
+        return 0 if self.waiters or self.node.waiting else min(self.free, self.node.free)
+
+    def take(self, cost: int) -> None:
+        """Take room, whether there is some or not."""
+        self.free -= cost
+        self.node.free -= cost
+
     async def wait_for(self, cost: int) -> None:
-        """Wait for room and take it: the caller owes no further `free -= cost`."""
+        """Wait for room and take it."""
         self.waits += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiters.append((future, cost))
+        self._grant()  # perhaps only the node's room was lacking, or somebody else was before
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.free += cost  # granted and cancelled in the same turn
+                self._free(cost)  # granted and cancelled in the same turn
             self._grant()  # whoever waits behind may have room now
             raise
 
     def overdraw(self, cost: int, frames: int, messages: int, inbox: Repliable) -> None:
         """Take room without waiting: of the window, of the reserve, as replies; or not at all."""
-        if self.free - cost - frames * FRAME_COST < -self.reserve:
-            if inbox.replies < messages:
-                raise UsageError(
-                    f"the receiving loop has {self.size - self.free} bytes under way and the "
-                    f"reserve for its multicasts is used up (window_bytes={self.size}, "
-                    f"reply_reserve={self.reserve}); beyond that it may send one message for each "
-                    "event it took: read on, or multicast from another task, which waits for room"
-                )
-            inbox.replies -= messages
-        self.free -= cost
+        needed = cost + frames * FRAME_COST
+        for limit, name in ((self, "window_bytes"), (self.node, "node_window_bytes")):
+            if limit.free - needed < -limit.reserve:
+                if inbox.replies < messages:
+                    raise UsageError(
+                        f"the receiving loop has {limit.size - limit.free} bytes under way and the "
+                        f"reserve for its multicasts is used up ({name}={limit.size}, "
+                        f"reply_reserve={limit.reserve}); beyond that it may send one message for "
+                        "each event it took: read on, or multicast from another task, which waits "
+                        "for room"
+                    )
+                inbox.replies -= messages
+                break
+        self.take(cost)
 
     def give_back(self, cost: int) -> None:
         """Room that was taken and not used."""
-        self.free += cost
+        self._free(cost)
         self._grant()
 
     def sealed(self, cost: int) -> None:
@@ -76,7 +126,7 @@ class Window:
         """Every member consumed the frames up to this one."""
         while self._stable < frame and self._under_way:
             self._stable += 1
-            self.free += self._under_way.popleft()
+            self._free(self._under_way.popleft())
         self._grant()
 
     @property
@@ -90,15 +140,36 @@ class Window:
             future, _ = self.waiters.popleft()
             if not future.done():
                 future.set_exception(error)
+        self.node.serve()  # the next may be of another group
+
+    def close(self, error: BaseException) -> None:
+        """The same, and nothing is under way any more: the other groups get this one's room."""
+        if not self._closed:
+            self._closed = True
+            self.node.free += self.size - self.free
+        self.fail(error)
+
+    def next_cost(self) -> int:
+        """Of the first message that waits, if this group has room for it; else 0."""
+        while self.waiters and self.waiters[0][0].done():  # cancelled while it waited
+            self.waiters.popleft()
+        if not self.waiters or self.waiters[0][1] > self.free:
+            return 0
+        return self.waiters[0][1]
+
+    def grant_next(self) -> None:
+        """The first message that waits gets its room."""
+        future, cost = self.waiters.popleft()
+        self.take(cost)
+        future.set_result(None)
 
     def _grant(self) -> None:
-        while self.waiters:
-            future, cost = self.waiters[0]
-            if future.done():  # cancelled while it waited
-                self.waiters.popleft()
-            elif cost <= self.free:
-                self.waiters.popleft()
-                self.free -= cost
-                future.set_result(None)
-            else:
-                return
+        if self.next_cost():
+            self.node.queue_up(self)
+        else:
+            self.node.serve()
+
+    def _free(self, cost: int) -> None:
+        self.free += cost
+        if not self._closed:
+            self.node.free += cost

@@ -10,18 +10,21 @@ import msgspec
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.administration import HOLD_SECONDS
+from ordercast.runtime.administration import HOLD_SECONDS, Wish
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import (
     Control,
     Done,
     DrainRequest,
+    ForgetRequest,
     MigrateRequest,
     NotDone,
     Redirect,
+    RefoundRequest,
     TableReply,
     TableRequest,
     UnderWay,
+    UndrainRequest,
 )
 from ordercast.runtime.exposure import check_address
 from ordercast.runtime.placement import GroupRow, SequencerRow
@@ -111,7 +114,22 @@ class Administrator:
         """Let that node number nothing any more; returns when others have its groups."""
         await self._wish(DrainRequest(node), f"{node!r} still has groups")
 
-    async def _wish(self, wish: MigrateRequest | DrainRequest, unfinished: str) -> None:
+    async def undrain(self, node: str) -> None:
+        """Let that node number messages again."""
+        await self._wish(UndrainRequest(node), f"{node!r} is still drained")
+
+    async def refound(self, group: str) -> None:
+        """Let an empty group wait for nobody who is absent and may have newer state."""
+        await self._wish(RefoundRequest(group), f"group {group!r} still waits")
+
+    async def forget(self, nodes: Sequence[str], view: int) -> None:
+        """Declare that these nodes are gone; none: all that are not here. `view`: the number of the
+        node view for which that is meant. The node that is asked need not have a majority."""
+        await self._wish(
+            ForgetRequest(tuple(nodes), view), f"no node view after {view} is in force"
+        )
+
+    async def _wish(self, wish: Wish, unfinished: str) -> None:
         try:
             async with asyncio.timeout(self._timeout):
                 while True:

@@ -1,7 +1,8 @@
 """A node as a process of its own, which tells how it is and ends in order.
 
 start      pages for health and metrics, then the node, then "ready"
-SIGTERM    it does what it must before it goes, leaves the cluster, and ends with 0
+SIGTERM    it does what it must before it goes, leaves the cluster, and ends with 0; so do SIGINT
+           and SIGHUP
 again      it ends at once; to the cluster that is a crash
 
 What the node is for, a subclass says: `SequencerDaemon` numbers the messages of groups that it is
@@ -19,12 +20,10 @@ from errno import EADDRINUSE
 from http import HTTPStatus
 from typing import Any
 
-from ordercast.errors import ConfigError, NodeOut, OrdercastError
+from ordercast.errors import ConfigError, NodeOut
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.items import Event
 from ordercast.runtime.node import Node
-from ordercast.runtime.reasons import trouble_of
-from ordercast.runtime.status import query_status
 from ordercast.service.http import Answer, HttpServer
 from ordercast.service.logs import with_fields
 from ordercast.service.metrics import CONTENT_TYPE, render
@@ -33,9 +32,7 @@ from ordercast.service.settings import OFF, Settings
 
 log = logging.getLogger("ordercast.service")
 
-PEER_SECONDS = 2.0  # that a peer has to say whether it runs
-ABSENT = ("refused", "unresolved")  # nobody runs there; anything else may be a cut network
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # the last: its terminal is gone
 
 
 class Daemon:
@@ -60,7 +57,8 @@ class Daemon:
         """From the start to the end in order. Raises why it could not start, or ended by itself."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal, number)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+                loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self._serve_http()
             if await self._until_stopped(self._start()):
@@ -96,7 +94,7 @@ class Daemon:
     # -- the node ---------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        place = await self._place()
+        place = self._place()
         log.info("starting", extra=with_fields(name=self._arguments["name"], **place))
         node = Node(**self._arguments, **place)
         await node.start()
@@ -113,33 +111,12 @@ class Daemon:
     async def before_the_end(self, node: Node) -> None:
         """It was told to stop, and is still in the cluster."""
 
-    async def _place(self) -> dict[str, Any]:
-        """Where the cluster is. One that may run already is not begun a second time."""
-        peers = self.settings.other_peers
-        if not self.settings.bootstrap:
-            return {"seeds": peers}
-        running = await asyncio.gather(*(self._runs(peer) for peer in peers))
-        if any(running):
-            return {"seeds": [peer for peer, runs in zip(peers, running, strict=True) if runs]}
-        if not peers:
+    def _place(self) -> dict[str, Any]:
+        """Where the cluster is. One that runs already is not begun a second time."""
+        place = {"bootstrap": self.settings.bootstrap, "seeds": self.settings.other_peers}
+        if not place["seeds"]:
             log.warning("begins a cluster without asking anybody: no peers were given")
-        return {"bootstrap": True}
-
-    async def _runs(self, peer: str) -> bool:
-        asked = query_status(
-            peer, cluster=self.settings.cluster, timeout=PEER_SECONDS, **self.security
-        )
-        try:
-            return bool((await asked)["state"] == "running")
-        except (OSError, OrdercastError) as error:
-            trouble, seen = trouble_of(error)
-            if trouble in ABSENT:
-                return False
-            raise ConnectionError(
-                f"bootstrap with peer {peer}, of which nobody knows whether it runs ({seen}): a "
-                "second cluster beside a running one would never find it again. Start it when the "
-                "peer can be reached, or leave that peer out"
-            ) from error
+        return {key: value for key, value in place.items() if value}
 
     async def _watch(self) -> None:
         """Until the node ends by itself."""

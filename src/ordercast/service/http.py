@@ -1,22 +1,30 @@
 """A small HTTP/1.1 server for questions that change nothing: health and metrics.
 
 It reads a request line and headers, answers, and closes. Everything has a limit: the size of a
-request, the time it may take, the number of connections. It knows GET and HEAD, and no bodies.
+request, the time it may take, the number of connections. Whoever connects is heard: if there are
+too many, the connection that has waited longest without a request is cut off, first of the host
+that has most of them. It knows GET and HEAD, and no bodies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
-from ordercast.transport.tcp import show_address
+from ordercast.transport.door import Door
+from ordercast.transport.places import Places
+from ordercast.transport.tcp import Address, show_address
 
 MAX_HEAD_BYTES = 8 * 1024  # of the request line and the headers
-MAX_CONNECTIONS = 32  # at a time; as many again are told so, and the rest is cut off
+MAX_CONNECTIONS = 128  # at a time; if more come, the oldest are cut off
+MAX_PER_HOST = 96  # of those, from one host
+STAY_SECONDS = 0.5  # none of them is cut off for one of its own host before
 MAX_UNREAD_BYTES = 64 * 1024  # of a request that is refused
 REQUEST_SECONDS = 5.0  # from the connection to the end of the answer
 
@@ -34,52 +42,86 @@ class Answer(msgspec.Struct, frozen=True):
 Page = Callable[[], Answer]
 
 
+class Visitor:
+    """One connection."""
+
+    def __init__(self, peer: Address) -> None:
+        self.peer = peer
+        self.is_cut_off = False
+        self.writer: asyncio.StreamWriter | None = None  # once it can be spoken to
+
+    def cut_off(self) -> None:
+        """Others need its place, or the server is closed."""
+        self.is_cut_off = True
+        if self.writer is not None:
+            self.writer.transport.abort()
+
+
 class HttpServer:
     """Serves a fixed set of pages."""
 
     def __init__(self, pages: dict[str, Page]) -> None:
         """By path."""
         self._pages = pages
-        self._open: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
+        self._places: Places[Visitor] = Places(MAX_CONNECTIONS, MAX_PER_HOST, 0, STAY_SECONDS)
+        self._door: Door | None = None
         self.answered: Counter[int] = Counter()  # by status code
         self.cut_off = 0  # connections that were closed without an answer
 
     async def start(self, host: str, port: int) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
+        self._door = await Door.at(host, port, self._begin, self._places.delay)
+        self._door.start_serving()
 
     @property
     def address(self) -> str:
         """Where it listens; the actual port after port 0 was asked for."""
-        assert self._server is not None
-        return show_address(self._server.sockets[0].getsockname()[:2])
+        assert self._door is not None
+        return show_address(self._door.sockets[0].getsockname()[:2])
 
     async def close(self) -> None:
         """Answer nobody any more."""
-        if self._server is not None:
-            self._server.close()
-        for writer in self._open:
-            writer.transport.abort()
+        if self._door is not None:
+            self._door.close()
+        for visitor in self._places:
+            visitor.cut_off()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+    def _begin(self, accepted: socket.socket, peer: Address) -> Coroutine[Any, Any, None]:
+        visitor = Visitor(peer)
+        other = self._places.take(visitor, asyncio.get_running_loop().time())
+        if other is not None:
+            self._places.leave(other)
+            other.cut_off()
+        return self._connect(accepted, visitor)
+
+    async def _connect(self, accepted: socket.socket, visitor: Visitor) -> None:
+        reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES)
+        stream = asyncio.StreamReaderProtocol(reader)
+        loop = asyncio.get_running_loop()
         try:
+            transport, _ = await loop.connect_accepted_socket(lambda: stream, accepted)
+            visitor.writer = asyncio.StreamWriter(transport, stream, reader, loop)
+            await self._serve(reader, visitor.writer, visitor)
+        except OSError:  # gone before it could be spoken to
+            self.cut_off += 1
+        finally:
+            self._places.leave(visitor)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, visitor: Visitor
+    ) -> None:
+        try:
+            if visitor.is_cut_off:
+                raise ConnectionAbortedError
             async with asyncio.timeout(REQUEST_SECONDS):
                 await self._converse(reader, writer)
         except (OSError, asyncio.IncompleteReadError):  # too slow, or gone
             self.cut_off += 1
             writer.transport.abort()
         finally:
-            self._open.discard(writer)
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) > 2 * MAX_CONNECTIONS:
-            raise ConnectionAbortedError
-        if len(self._open) > MAX_CONNECTIONS:
-            await self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, reader, writer)
-            return
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:

@@ -45,8 +45,10 @@ def _both(path_in: str, path_out: str) -> tuple[tuple[Labels, str], ...]:
 LIMITS: dict[str, tuple[str, str]] = {  # a limit: what is used of it, and how much there is
     "max_nodes": ("nodes", "max_nodes"),
     "max_strangers": ("strangers", "max_strangers"),
+    "max_stranger_bytes": ("stranger_bytes", "max_stranger_bytes"),
+    "max_held_bytes": ("held_bytes", "max_held_bytes"),
     "max_buffered": ("buffered_bytes", "max_buffered"),
-    "max_starts": ("leads.starts", "leads.max_starts"),
+    "node_window_bytes": ("node_window_used", "node_window_bytes"),
     "max_groups": ("leads.groups", "leads.max_groups"),
     "max_held": ("sequencing.frames_held", "sequencing.max_held"),
     "max_under_way": ("administration.under_way", "administration.max_under_way"),
@@ -65,15 +67,16 @@ METRICS = (
            _one("suspicions")),
     Metric("ordercast_missing_nodes", "gauge", "Nodes without which this one is cut off.",
            _one("blocked")),
+    Metric("ordercast_other_clusters", "gauge", "Other clusters of the same name that answer.",
+           _one("other_clusters")),
+    Metric("ordercast_trace_lost_records_total", "counter",
+           "Records of the trace that could not be written.", _one("recorder.lost")),
     Metric("ordercast_re_entries_total", "counter", "Times that it was out and came back.",
            _one("re_entries")),
     Metric("ordercast_sequenced_groups", "gauge", "Groups whose messages it numbers.",
            _one("sequencing.groups")),
     Metric("ordercast_numbered_frames_total", "counter", "Frames of messages that it numbered.",
            _one("sequencing.numbered")),
-    Metric("ordercast_forwarded_requests_total", "counter",
-           "Requests that it passed on to the sequencer that has the group now.",
-           _one("sequencing.forwarded")),
     Metric("ordercast_transfers_total", "counter", "Groups that it got, and gave away.",
            _both("sequencing.transfers_in", "sequencing.transfers_out")),
     Metric("ordercast_held_frames", "gauge", "Frames that wait for another one.",
@@ -99,10 +102,14 @@ METRICS = (
            _one("connections.congested")),
     Metric("ordercast_peer_faults_total", "counter", "Times that a peer broke the protocol.",
            _one("peer_faults")),
+    Metric("ordercast_packet_errors_total", "counter",
+           "Errors of ours that a packet of a peer brought out.", _one("packet_errors.count")),
     Metric("ordercast_loop_stalls_total", "counter", "Times that the event loop stood still.",
            _one("loop_stalls.notable")),
     Metric("ordercast_loop_stall_longest_seconds", "gauge", "The longest of them.",
            _one("loop_stalls.longest_ms"), 0.001),
+    Metric("ordercast_pulses_total", "counter", "Pulses heard from other nodes, and sent to them.",
+           _both("pulses.heard", "pulses.sent")),
     Metric("ordercast_limit_used", "gauge", "How much of a limit is used.",
            tuple(((("limit", name),), used) for name, (used, _) in LIMITS.items())),
     Metric("ordercast_limit", "gauge", "The limit.",
@@ -118,6 +125,26 @@ METRICS = (
     Metric("process_max_resident_memory_bytes", "gauge", "The most memory that it ever had.",
            _one("process.max_resident")),
 )  # fmt: skip
+
+
+class ByName(msgspec.Struct, frozen=True):
+    """A gauge with one sample for each name that stands in `stats()` at the moment."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+
+
+SLOW_MEMBERS = ByName(
+    "ordercast_slow_member_seconds",
+    "Since when the program of a member takes nothing of a group. No sample: it reads.",
+    ("group", "member"),
+)
+STANDING_STILL = ByName(
+    "ordercast_standing_still_seconds",
+    "Since when the event loop of another node stands still. No sample: it turns.",
+    ("node",),
+)
 
 STARTED = time.time()
 
@@ -135,6 +162,22 @@ def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
         found = [(labels, _figure(figures, path)) for labels, path in metric.sources]
         samples = [(labels, value * metric.scale) for labels, value in found if value is not None]
         yield from _family(metric.name, metric.kind, metric.help, samples)
+    for kind, samples in ((SLOW_MEMBERS, _slow(figures)), (STANDING_STILL, _standing(figures))):
+        yield from _family(kind.name, "gauge", kind.help, samples)
+
+
+def _slow(figures: Mapping[str, Any]) -> list[tuple[Labels, float]]:
+    groups = {**figures.get("guest_of", {}), **figures.get("groups", {})}
+    return [
+        ((("group", group), ("member", member)), seconds)
+        for group, stats in groups.items()
+        for member, seconds in stats.get("slow_members", {}).items()
+    ]
+
+
+def _standing(figures: Mapping[str, Any]) -> list[tuple[Labels, float]]:
+    found = figures.get("pulses", {}).get("standing_still", {})
+    return [((("node", name),), seconds) for name, seconds in found.items()]
 
 
 def _family(
@@ -181,4 +224,7 @@ def markdown() -> str:
     for metric in METRICS:
         names = dict.fromkeys(f"`{name}`" for labels, _ in metric.sources for name, _ in labels)
         lines.append(f"| `{metric.name}` | {metric.kind} | {', '.join(names)} | {metric.help} |")
+    for by_name in (SLOW_MEMBERS, STANDING_STILL):
+        labels = ", ".join(f"`{label}`" for label in by_name.labels)
+        lines.append(f"| `{by_name.name}` | gauge | {labels} | {by_name.help} |")
     return "\n".join(lines)

@@ -72,3 +72,7 @@ class Agenda:
         while self.ticks and self.ticks[0] == tick:
             heappop(self.ticks)
         return tick
+
+    def put_back(self, tick: int) -> None:
+        """It was taken, and nothing was done: the run may go on from there."""
+        heappush(self.ticks, tick)

@@ -6,45 +6,39 @@ process of its own with a number of its own, as a live node gets a new incarnati
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
+from ordercast.core.declaration import Declaration
 from ordercast.core.events import Change, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.whereabouts import NOWHERE, Whereabouts
-from ordercast.membership.cluster_headers import UNLINKED
-from ordercast.membership.nodes import GroupEntry, NodeEntry
-from ordercast.membership.standing import (
-    Ask,
-    Broken,
-    ClusterOptions,
-    Command,
-    Dissolved,
-    Found,
-    GetIn,
-    GoAway,
-    Installed,
-    Out,
-    Quit,
-)
+from ordercast.membership.agreement import ClusterOptions, Dissolved, Installed, Out
+from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
+from ordercast.membership.node_view import NodeEntry
+from ordercast.process import commands
+from ordercast.process.process import Process
+from ordercast.protocols.registry import choose
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Arrival
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.costs import CostModel
-from ordercast.simulation.engine import EndReason, Limits, Simulation
-from ordercast.simulation.log import Declared, Ended, Left, Row
+from ordercast.simulation.engine import EndReason, Limits, Simulation, Steps
+from ordercast.simulation.log import NAMES, Declared, Ended, Left, Row
 from ordercast.simulation.network import Medium, NetworkModel
 from ordercast.simulation.outcome import Outcome
-from ordercast.simulation.run import no_collection, statistics_of
+from ordercast.simulation.run import consuming, consumption, no_collection, statistics_of
 from ordercast.simulation.seats import Roster
 from ordercast.simulation.timed import TimedSimulation
 from ordercast.simulation.workload import Workload
-from ordercast.stack.clustered import ClusteredStack
+from ordercast.trace.watch import Watch
+from ordercast.views.groups import GroupEntry
+from ordercast.views.target import REMEMBERING
 
 Host = int
 
@@ -52,7 +46,6 @@ MAX_STARTS = 12  # of nodes on one host in one run
 REBOOT_MS = 30  # from the word that a node is out until its next incarnation asks to be let in
 LOOK_MS = 50  # so often it is looked whether the run is over
 CLOSE_MS = 5  # so often it is looked whether others still need what a node has of a group it left
-LAST_WORD_MS = 5_000  # that a group stays open after its last view, where that word may be lost
 SEEK_MS = 100  # so often a newcomer looks again for whom it can ask
 
 
@@ -72,10 +65,11 @@ class ClusterFault(Protocol):
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a cluster. All that it depends on stands here."""
 
-    protocol: type[OrderingProtocol]
+    protocol: type[OrderingProtocol]  # of groups that name no other
     hosts: int = 5
-    groups: tuple[GroupConfig, ...] = ()  # members are hosts; none: one group of all
+    groups: tuple[GroupConfig, ...] = ()  # members and guests are hosts; none: one group of all
     sites: tuple[Whereabouts, ...] = ()  # where each host is, for protocols with subgroups
+    sequencers: tuple[Host, ...] = ()  # hosts that number messages of groups they are not in
     late: tuple[Host, ...] = ()  # hosts that are started by a fault, or never
     messages: int = 60
     workload: Workload = Workload()
@@ -83,9 +77,13 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[ClusterFault, ...] = ()
     seed: int = 0
     options: Options = Options()
+    consume_ms: float | None = None  # applications take what is delivered after this; None: at once
     cluster: ClusterOptions = ClusterOptions(heartbeat_ms=20, suspect_ms=100)
     costs: CostModel | None = None  # what work costs each node; None: it takes no time
-    stack: type[ClusteredStack] = ClusteredStack  # another one, to see what a fault in it does
+    process: type[Process] = Process  # another one, to see what a fault in it does
+    voters: tuple[Host, ...] = ()  # hosts that vote; none: all may
+    trace: Literal["application", "protocol"] = "application"
+    checks: bool = True  # invariants are looked at after every step
     until_ms: float = 3000.0  # the run ends then ...
     rest_ms: float = 500.0  # ... and nothing may have been said or delivered for so long
 
@@ -93,6 +91,12 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The groups with their numbers."""
         groups = self.groups or (GroupConfig(members=tuple(range(self.hosts))),)
         return list(enumerate(groups, start=1))
+
+    def protocol_of(self, group: GroupConfig) -> type[OrderingProtocol]:
+        """The one that orders its messages."""
+        if group.protocol is None:
+            return self.protocol
+        return choose(None, group.protocol) if isinstance(group.protocol, str) else group.protocol
 
 
 class Boot(msgspec.Struct, frozen=True):
@@ -118,6 +122,20 @@ class Depart(msgspec.Struct, frozen=True):
         simulation.depart(self.host)
 
 
+class Checked:
+    """A process whose invariants are looked at after every step."""
+
+    def __init__(self, process: Process, steps: Steps) -> None:
+        self.process = process
+        self.steps = steps  # the process itself, or what records its steps
+
+    def step(self, events: Iterable[Any]) -> Output:
+        """One step."""
+        out = self.steps.step(events)
+        self.process.invariants()
+        return out
+
+
 class ClusterSimulation(Simulation):
     """Machines of nodes that come, go, and come back."""
 
@@ -126,22 +144,27 @@ class ClusterSimulation(Simulation):
         slots = config.hosts * MAX_STARTS
         groups = config.group_list()
         sizes = {g: len(group.members) for g, group in groups}
-        rosters = {g: Roster(config.protocol, (), 0, led=False) for g, _ in groups}
+        protocols = {g: config.protocol_of(group) for g, group in groups}
+        rosters = {g: Roster(protocols[g], (), 0, led=False) for g, _ in groups}
         machines: list[Any] = [None] * slots
         applications = [
             config.workload.application(sizes, Random(f"{config.seed} application {p}"))
             for p in range(slots)
         ]
-        super().__init__(machines, applications, rosters, agenda, medium, size=config.workload.size)
-        declared = config.protocol.declaration
-        self.pages = {declared.name: config.protocol}
-        self.entries = {
-            g: GroupEntry(g, f"g{g}", declared.order, declared.name, 0) for g, _ in groups
-        }
+        consume_ticks = consumption(config.consume_ms, slots)
+        super().__init__(
+            machines, applications, rosters, agenda, medium, size=config.workload.size,
+            consume_ticks=consume_ticks,
+        )  # fmt: skip
+        self.pages = {page.declaration.name: page for page in protocols.values()}
+        self.entries = {g: _entry(g, group, protocols[g].declaration) for g, group in groups}
         self.wishes: dict[Host, set[GroupId]] = {h: set() for h in range(config.hosts)}
+        self.visits: dict[Host, set[GroupId]] = {h: set() for h in range(config.hosts)}
         for g, group in groups:
             for host in group.members:
                 self.wishes[host].add(g)
+            for host in group.guests:
+                self.visits[host].add(g)
         self.starts = dict.fromkeys(range(config.hosts), 0)
         self.current: dict[Host, ProcessId | None] = {}
         self.going: set[Host] = set()  # whose node is to leave
@@ -152,6 +175,7 @@ class ClusterSimulation(Simulation):
         self.story: list[tuple[float, ProcessId, msgspec.Struct]] = []  # all news, with the time
         self.disturbances: list[float] = []  # when faults struck, in ms
         self.own: dict[tuple[ProcessId, GroupId], int] = {}  # own messages delivered
+        self.memories: dict[tuple[Host, GroupId], int] = {}  # the last view a program has seen
         self.shared_out = Output()
 
     def host_of(self, p: ProcessId) -> Host:
@@ -165,7 +189,7 @@ class ClusterSimulation(Simulation):
             if host not in self.config.late:
                 self.boot(host)
 
-    def boot(self, host: Host, former: tuple[str, ...] = ()) -> None:
+    def boot(self, host: Host, former: tuple[str, ...] = (), *, remembers: bool = False) -> None:
         """Start the next node of a host."""
         if self.current.get(host) is not None or self.starts[host] >= MAX_STARTS:
             return
@@ -180,23 +204,48 @@ class ClusterSimulation(Simulation):
             former=former,
             site=where.site,
             gateway=where.gateway,
+            sequencer=host in self.config.sequencers,
+            voter=not self.config.voters or host in self.config.voters,
+            remembers=remembers,
         )
-        machine = self.config.stack(
+        machine = self.config.process(
             node,
             self.pages,
             cluster_options=self.config.cluster,
             network=self.config.network.network_class(partitions=True),
-            options=self.config.options,
+            options=consuming(self.config.options, self.config.consume_ms),
             out=self.shared_out,
         )
-        self.machines[pid] = self.alive[pid] = machine  # type: ignore[index]
+        self.machines[pid] = machine  # type: ignore[index]
+        steps: Any = machine
+        if self.config.trace == "protocol":
+            steps = Watch(steps, NAMES, partial(self._observe, pid))
+        self.alive[pid] = Checked(machine, steps) if self.config.checks else steps
         self.current[host] = pid
+        self._connect(host)
         if pid == 0:
-            self.tell(pid, Found())
+            self.tell(pid, commands.Found())
         else:
             self._seek(pid)
 
-    def tell(self, p: ProcessId, command: Command) -> None:
+    def _connect(self, host: Host) -> None:
+        """Nodes that can reach each other have a connection."""
+        p = self.current.get(host)
+        for other, q in self.current.items():
+            if p is not None and q is not None and q != p and self.medium.reaches(p, q):
+                self._later(0.5, partial(self._connected, p, q, f"p{other}"))
+                self._later(0.5, partial(self._connected, q, p, f"p{host}"))
+
+    def _connected(self, p: ProcessId, q: ProcessId, name: str) -> None:
+        if self.alive[p] is not None and self.alive[q] is not None:
+            self.tell(p, commands.Connected(q, name))
+
+    def connect_all(self) -> None:
+        """The network is whole again, or parted in another way."""
+        for host in self.current:
+            self._connect(host)
+
+    def tell(self, p: ProcessId, command: commands.Command) -> None:
         """Hand a command to the machine at p."""
         self.hand(p, (command,))  # type: ignore[arg-type]  # a stack of a cluster takes them, too
 
@@ -205,10 +254,10 @@ class ClusterSimulation(Simulation):
         if self.alive[pid] is None or machine.node_view is not None:
             return
         contacts = tuple(q for q in self.current.values() if q is not None and q != pid)
-        if not machine.ticks and not machine.contacts:
-            self.tell(pid, GetIn(contacts))
+        if not machine.agreement.ticks and not machine.agreement.contacts:
+            self.tell(pid, commands.Seek(contacts))
         else:
-            machine.contacts = contacts
+            machine.agreement.contacts = contacts
         self._later(SEEK_MS, partial(self._seek, pid))
 
     def _later(self, ms: float, act: Any) -> None:
@@ -231,14 +280,29 @@ class ClusterSimulation(Simulation):
         former = self.former.pop(host, {})
         for g in sorted(self.wishes[host]):
             self._ask(p, g, former.get(g, ()))
+        for g in sorted(self.visits[host]):
+            self._ask_for_visit(p, g)
 
     def _ask(self, p: ProcessId, g: GroupId, former: tuple[str, ...] = ()) -> None:
-        machine: Any = self.machines[p]
         if self.alive[p] is None:
             return
         self._seat(p, g).opened = True
-        machine.open_group(self.entries[g])
-        self.tell(p, Ask(self.entries[g], "member", former))
+        self.tell(p, commands.Join(self.entries[g], "member", former, self._memory(p, g)))
+
+    def _ask_for_visit(self, p: ProcessId, g: GroupId) -> None:
+        """A group is visited when it is there: a guest finds it by its name."""
+        if self.alive[p] is None or g not in self.visits[self.host_of(p)]:
+            return
+        machine: Any = self.machines[p]
+        if g not in machine.rows:
+            self._later(SEEK_MS, partial(self._ask_for_visit, p, g))
+            return
+        self._seat(p, g).opened = True
+        self.tell(p, commands.Join(self.entries[g], "guest"))
+
+    def _memory(self, p: ProcessId, g: GroupId) -> int:
+        """The last view of the group that the program on this host has seen."""
+        return self.memories.get((self.host_of(p), g), 0)
 
     def _retire(self, p: ProcessId) -> None:
         """The others went on without p; or p has left in order."""
@@ -248,10 +312,10 @@ class ClusterSimulation(Simulation):
         in_groups = any(seat.in_view for seat in self.seats[p].values())
         gone = host in self.going
         others: list[Any] = [self.machines[q] for q in self.current.values() if q is not None]
-        excluded = any(p in machine.lost for machine in others)  # before its good-bye was heard
+        excluded = any(p in machine.agreement.lost for machine in others)  # before it said good-bye
         self._stop(p, "end" if gone and not in_groups and not excluded else "crash")
         if not gone:
-            self._later(REBOOT_MS, partial(self.boot, host))
+            self._later(REBOOT_MS, partial(self.boot, host, remembers=True))
 
     def _go_over(self, p: ProcessId, news: Dissolved) -> None:
         host = self.host_of(p)
@@ -263,7 +327,7 @@ class ClusterSimulation(Simulation):
                 self.former.setdefault(host, {})[g] = names
                 self.record((p, self.now, Left(g)))
         self._stop(p, "end")
-        self._later(REBOOT_MS, partial(self.boot, host, news.former))
+        self._later(REBOOT_MS, partial(self.boot, host, news.former, remembers=True))
 
     def _stop(self, p: ProcessId, kind: str) -> None:
         self.alive[p] = None
@@ -275,7 +339,7 @@ class ClusterSimulation(Simulation):
         """Who seeks a lost node speaks to its address, and so to whoever runs there now."""
         found: list[Arrival] = []
         for p, batch in arrivals:
-            if self.alive[p] is None and type(batch[0].header) in UNLINKED:
+            if self.alive[p] is None and type(batch[0].header) in AGREEMENT_HEADERS:
                 here = self.current.get(self.host_of(p))
                 found.append((p if here is None else here, batch))
             else:
@@ -289,6 +353,7 @@ class ClusterSimulation(Simulation):
             if isinstance(item, View):
                 if p in item.members:
                     rows.append(item)
+                    self.memories[self.host_of(p), item.group] = item.number
                 else:
                     rows.append(Left(item.group))
                     self._later(0.001, partial(self._close_left, p, item.group))
@@ -298,23 +363,24 @@ class ClusterSimulation(Simulation):
                     self.own[p, item[0]] = self.own.get((p, item[0]), 0) + 1
         return rows
 
-    def _close_left(self, p: ProcessId, g: GroupId, *, waited: bool = False) -> None:
+    def _close_left(self, p: ProcessId, g: GroupId) -> None:
         """A live node forgets a group when it has had its last view and nobody needs it."""
         machine: Any = self.machines[p]
-        view = None if self.alive[p] is None else machine.view(g)
-        if view is None or p in view.senders or g in machine.wants:
+        if self.alive[p] is None or machine.over or machine.is_in(g) or g in machine.changes.wants:
             return
-        if machine.leads(g) or not machine.is_out(g):
-            self._later(CLOSE_MS, partial(self._close_left, p, g, waited=waited))
-        elif waited or machine.is_heard(g):
+        if machine.may_close(g):
             machine.close(g)
         else:
-            self._later(LAST_WORD_MS, partial(self._close_left, p, g, waited=True))
+            self._later(CLOSE_MS, partial(self._close_left, p, g))
 
     def _note_groups(self, p: ProcessId) -> None:
         super()._note_groups(p)
-        wishes = self.wishes[self.host_of(p)]
-        self.groups_in[p] = tuple(g for g in self.groups_in[p] if g in wishes)
+        groups = self.groups_of(self.host_of(p))
+        self.groups_in[p] = tuple(g for g in self.groups_in[p] if g in groups)
+
+    def groups_of(self, host: Host) -> set[GroupId]:
+        """Those that its programs send to, as members or as guests."""
+        return self.wishes[host] | self.visits[host]
 
     # -- what scripts do --------------------------------------------------------------------------
 
@@ -322,11 +388,12 @@ class ClusterSimulation(Simulation):
         """A fault strikes now."""
         self.disturbances.append(self.now / TICKS_PER_MS)
         fault.apply(self)
+        self.connect_all()
 
     def say(self, host: Host, groups: Iterable[GroupId]) -> None:
         p = self.current.get(host)
         if p is not None:
-            super().say(p, [g for g in groups if g in self.wishes[host]])
+            super().say(p, [g for g in groups if g in self.groups_of(host)])
 
     def crash(self, host: Host, lose: float = 0.0) -> None:
         p = self.current.get(host)
@@ -341,7 +408,7 @@ class ClusterSimulation(Simulation):
                     self._later(1 + q % 3, partial(self._broke, q, p))
 
     def _broke(self, q: ProcessId, p: ProcessId) -> None:
-        self.tell(q, Broken(p))
+        self.tell(q, commands.Broken(p))
 
     def open(self, p: ProcessId, g: GroupId) -> None:
         """A process opens a group when it asks for it."""
@@ -351,8 +418,14 @@ class ClusterSimulation(Simulation):
         g = change.group
         for host in change.joined:
             self._join_when_out(host, g)
+        for host in change.guests:
+            self.visits[host].add(g)
+            p = self.current.get(host)
+            if p is not None and p in self.in_view:
+                self._ask_for_visit(p, g)
         for host in change.left:
             self.wishes[host].discard(g)
+            self.visits[host].discard(g)
             p = self.current.get(host)
             if p is not None:
                 self._note_groups(p)
@@ -364,7 +437,7 @@ class ClusterSimulation(Simulation):
         if g in self.wishes[host] or host in self.going:
             return
         machine: Any = None if p is None else self.machines[p]
-        if p is not None and (self._seat(p, g).in_view or g in machine.unwants):
+        if p is not None and (self._seat(p, g).in_view or g in machine.changes.unmet):
             self._later(5, partial(self._join_when_out, host, g))
             return
         self.wishes[host].add(g)
@@ -373,14 +446,15 @@ class ClusterSimulation(Simulation):
 
     def _quit_when_drained(self, p: ProcessId, g: GroupId) -> None:
         """A node leaves a group when all that it sent has its place."""
-        if self.alive[p] is None or g in self.wishes[self.host_of(p)]:
+        if self.alive[p] is None or g in self.groups_of(self.host_of(p)):
             return
         seat = self._seat(p, g)
-        if seat.in_view and (seat.waiting or seat.sent > self.own.get((p, g), 0)):
+        placed = self.own.get((p, g), 0) if seat.in_view else seat.stable
+        if seat.may_send and (seat.waiting or seat.sent > placed):
             self._later(3, partial(self._quit_when_drained, p, g))
         else:
             seat.waiting.clear()
-            self.tell(p, Quit(g))
+            self.tell(p, commands.Leave(g))
 
     def depart(self, host: Host) -> None:
         """Leave all groups, then the cluster."""
@@ -389,7 +463,8 @@ class ClusterSimulation(Simulation):
             return
         self.going.add(host)
         self.departing.add(p)
-        left, self.wishes[host] = self.wishes[host], set()
+        left = self.groups_of(host)
+        self.wishes[host], self.visits[host] = set(), set()
         self._note_groups(p)
         for g in sorted(left):
             self._quit_when_drained(p, g)
@@ -399,10 +474,10 @@ class ClusterSimulation(Simulation):
         machine = self.alive[p]
         if machine is None:
             return
-        if any(seat.in_view for seat in self.seats[p].values()):
+        if any(seat.may_send for seat in self.seats[p].values()):
             self._later(5, partial(self._go_when_out, p))
         else:
-            self.tell(p, GoAway())
+            self.tell(p, commands.Depart())
 
     def partition_hosts(self, sides: tuple[tuple[Host, ...], ...]) -> None:
         """Cut the network between hosts, whichever nodes run there."""
@@ -432,7 +507,25 @@ class ClusterSimulation(Simulation):
             return False
         if any(True for machine in machines for _ in machine.waiting_frames()):
             return False
-        return all(self._seat(p, g).in_view for p in here for g in self.wishes[self.host_of(p)])
+        return not any(True for p in here for _ in self.lacking(p))
+
+    def lacking(self, p: ProcessId) -> Iterator[GroupId]:
+        """Groups that p is to be in, or to visit, and does not yet."""
+        host, machine = self.host_of(p), self.machines[p]
+        for g in sorted(self.wishes[host]):
+            view = machine.view(g)
+            if view is None or p not in view.members or not self._seat(p, g).in_view:
+                yield g
+        yield from (g for g in sorted(self.visits[host]) if not self._seat(p, g).guest)
+
+    def awaits_former_members(self) -> bool:
+        """Does a group without members wait for one that may have a newer state than who asks?"""
+        leading = (m for m in map(self._current_machine, self.current) if m and m.coordinates)
+        return any(machine.awaited(g) for machine in leading for g in machine.rows)
+
+    def _current_machine(self, host: Host) -> Process | None:
+        p = self.current.get(host)
+        return None if p is None else cast(Process, self.machines[p])
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -448,7 +541,7 @@ class ClusterSimulation(Simulation):
             elif machine.blocked is not None:
                 found[host] = "blocked"
             else:
-                found[host] = "stopped" if machine.stopped else "in"
+                found[host] = "in"
         return found
 
     def finish(self) -> None:
@@ -492,6 +585,12 @@ class Calm(msgspec.Struct, frozen=True):
         simulation.medium.calm()
 
 
+def _entry(g: GroupId, group: GroupConfig, declared: Declaration) -> GroupEntry:
+    return GroupEntry(
+        g, f"g{g}", declared.order, declared.name, 0, group.durability, group.delivery_level
+    )
+
+
 def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
     """Run it. The same config gives the same outcome in every interpreter."""
     agenda = Agenda()
@@ -503,7 +602,7 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
     else:
         simulation = TimedCluster(config, agenda, medium)
         simulation.give_processors(config.costs)
-    groups_of = {h: tuple(sorted(gs)) for h, gs in simulation.wishes.items()}
+    groups_of = {h: tuple(sorted(simulation.groups_of(h))) for h in range(config.hosts)}
     for planned in config.workload.plan(
         config.messages, groups_of, Random(f"ordercast {config.seed} workload")
     ):
@@ -519,6 +618,9 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
         with no_collection():
             simulation.start()
             simulation.run(Limits(ticks=end, events=5_000_000, quiet=end))
+            if simulation.awaits_former_members():  # that lasts longer than anything else
+                end += round(REMEMBERING * config.cluster.refound_ms * TICKS_PER_MS)
+                simulation.run(Limits(ticks=end, events=5_000_000, quiet=end))
     except Exception as error:
         error.add_note(f"in a simulated cluster with seed={config.seed}, tick {simulation.now}")
         raise
@@ -526,12 +628,11 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
     if simulation.now - simulation.news > config.rest_ms * TICKS_PER_MS:
         ended = "quiescent"
         simulation.finish()
-    declared = config.protocol.declaration
     outcome = ClusterOutcome(
         f"seed-{config.seed}",
         ended,
         statistics_of(simulation),
-        tuple(Declared(g, (), declared) for g, _ in config.group_list()),
+        tuple(Declared(g, (), config.protocol_of(c).declaration) for g, c in config.group_list()),
         simulation.log,
         tuple(simulation.first_faults),
         simulation.processors if isinstance(simulation, TimedSimulation) else None,

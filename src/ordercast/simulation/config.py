@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
+from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.protocol import DeliveryLevel, Options, OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.protocols.registry import choose
 from ordercast.simulation.costs import CostModel
@@ -29,6 +30,14 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     guests: tuple[ProcessId, ...] = ()  # send to the group, get nothing; where its protocol is open
     led: bool = False  # the leader lets members in and out; else the list is static
     protocol: NamedProtocol | None = None  # None: that of the config
+    resilience: int | None = None  # in a cluster; None: what its options say
+    uniform: bool = False  # in a cluster
+    delivery_level: DeliveryLevel | None = None  # in a cluster; None: what its options say
+
+    @property
+    def durability(self) -> Durability:
+        """What the group asks for by itself."""
+        return as_durability(self.resilience, uniform=self.uniform)
 
 
 class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +60,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     window: int | None = None  # own messages to a group not yet delivered by all; None: any
     sites: tuple[str, ...] = ()  # where each process is, for protocols with subgroups
     consume_ms: float | None = None  # applications take what is delivered after this; None: at once
+    slow_consumers: tuple[tuple[ProcessId, float], ...] = ()  # (process, its consume_ms)
     detect_ms: float = 50.0  # from a crash until the leader of a led group knows
     trace: Literal["application", "protocol"] = "application"
     costs: CostModel | None = None  # what work costs each process; None: it takes no time
@@ -68,6 +78,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"consume_ms={self.consume_ms} must be greater than 0, or None")
         if self.trace not in ("application", "protocol"):
             raise ValueError(f"trace={self.trace!r} must be 'application' or 'protocol'")
+        self._check_slow_consumers()
         if self.options.driver_consumes and self.consume_ms is None:
             raise ConfigError(
                 "options.driver_consumes=True and consume_ms=None: credit would never be given; "
@@ -83,6 +94,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             _check_group(g, group, self.members)
             _check_guests(g, group, self.protocol_of(group))
         self._check_leaders()
+        self._check_changes()
         for p in self.workload.senders or ():
             _check_process("workload.senders", p, self.members)
         for fault in self.faults:
@@ -121,6 +133,17 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
                 found[fault.process].append(fault.group)
         return {p: tuple(groups) for p, groups in found.items()}
 
+    def _check_slow_consumers(self) -> None:
+        if self.slow_consumers and self.consume_ms is None:
+            raise ConfigError(
+                "slow_consumers and consume_ms=None: the others would consume nothing; "
+                "set consume_ms"
+            )
+        for p, ms in self.slow_consumers:
+            _check_process("slow_consumers", p, self.members)
+            if ms <= 0:
+                raise ValueError(f"slow_consumers: {ms} ms of process {p} must be greater than 0")
+
     def _check_leaders(self) -> None:
         """Groups that may have to change views together need one leader."""
         leaders: dict[str, tuple[GroupId, ProcessId]] = {}
@@ -135,6 +158,18 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
                     f"group {g} is led by process {leader}, group {other} by process {first}: "
                     f"views of {declared.name!r} change in all its groups together; "
                     "one process must lead them all"
+                )
+
+    def _check_changes(self) -> None:
+        """Groups of several sequencers change as the nodes of a cluster agree."""
+        flushed = {fault.group for fault in self.faults if isinstance(fault, FlushTo)}
+        for g, group in self.group_list():
+            protocol = self.protocol_of(group)
+            if protocol.together is not None and (group.led or g in flushed):
+                raise ConfigError(
+                    f"views of group {g} change, and its protocol is "
+                    f"{protocol.declaration.name!r}: its groups change as the nodes of a cluster "
+                    "agree; simulate it as a cluster (ordercast.simulation.clustered)"
                 )
 
     def _check_fault(self, fault: Fault) -> None:
@@ -207,6 +242,11 @@ def _check_group(g: GroupId, group: GroupConfig, members: int) -> None:
         raise ValueError(f"group {g} names a member twice: {group.members}")
     for p in (*group.members, *group.guests, *(() if group.leader is None else (group.leader,))):
         _check_process(f"group {g}", p, members)
+    if group.durability is not None or group.delivery_level is not None:
+        raise ConfigError(
+            f"group {g} has a resilience or a delivery level of its own: only groups of a cluster "
+            "do; give them to all groups, by options=Options(...)"
+        )
 
 
 def _check_guests(g: GroupId, group: GroupConfig, protocol: type[OrderingProtocol]) -> None:

@@ -84,7 +84,7 @@ class Simulation:
         *,
         size: int,
         window: int | None = None,
-        consume_ticks: int | None = None,
+        consume_ticks: Sequence[int] = (),
         detect_ticks: int = 1,
         watch: bool = False,
     ) -> None:
@@ -95,7 +95,7 @@ class Simulation:
         self.medium = medium
         self.size = size  # bytes of a message
         self.window = window  # own messages to a group that are not yet delivered by all
-        self.consume_ticks = consume_ticks  # how long applications take; None: machines don't ask
+        self.consume_ticks = consume_ticks  # how long each application takes; (): none consumes
         self.detect_ticks = detect_ticks  # from a crash until the leader knows
         self.timers = Timers(len(machines), agenda.alarms)
         self.log = TraceLog()
@@ -146,6 +146,7 @@ class Simulation:
         agenda, turns = self.agenda, self.agenda.turns
         while (tick := agenda.next_tick()) is not None:
             if tick > limits.ticks:
+                agenda.put_back(tick)
                 return "time limit"
             if self.events >= limits.events:
                 return "event limit"
@@ -358,8 +359,8 @@ class Simulation:
                     self._let_answer(p, application, delivery)
             elif isinstance(delivery, View):
                 self._installed(p, delivery)
-        if self.consume_ticks is not None:
-            self._take_later(p, deliveries, now + self.consume_ticks)
+        if self.consume_ticks:
+            self._take_later(p, deliveries, now + self.consume_ticks[p])
 
     def rows_of(self, p: ProcessId, deliveries: list[Delivery | View]) -> Sequence[Row]:
         """What the log says of this."""

@@ -15,6 +15,7 @@ from ordercast.core.declaration import Network
 from ordercast.core.events import Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Transmit
+from ordercast.reliability.link import Linked
 from ordercast.simulation.agenda import Arrival, Lane
 from ordercast.simulation.delays import Delay, Uniform
 
@@ -73,11 +74,17 @@ class Medium:
             [[0] * processes for _ in range(processes)] if model.fifo else []
         )
         self.side: list[int] | None = None  # of each process, while there is a partition
-        self.packets_sent = 0  # one per receiver, or one for all on a broadcast network
+        # one per receiver, or one for all on a broadcast network; by what they carry
+        self.packets_of: dict[type[msgspec.Struct], int] = {}
         self.bytes_from = [0] * processes  # of the payloads of these, by who sent them
         self.lost = 0
         self.duplicated = 0
         self.cut = 0  # lost because receiver and sender were on different sides
+
+    @property
+    def packets_sent(self) -> int:
+        """Of all kinds."""
+        return sum(self.packets_of.values())
 
     def carry(self, src: ProcessId, now: int, transmits: Iterable[Transmit]) -> None:
         """Take what a machine transmits at `now`."""
@@ -88,7 +95,8 @@ class Medium:
                 packet = self.model.transform(packet)
             batch = (packet,)
             copies = self.model.copies(receivers)
-            self.packets_sent += copies
+            kind = type(header) if type(header) is not Linked else type(header.header)
+            self.packets_of[kind] = self.packets_of.get(kind, 0) + copies
             self.bytes_from[src] += copies * len(payload)
             if self.side is not None:
                 receivers = self._reachable(src, receivers)
@@ -106,6 +114,10 @@ class Medium:
         for number, members in enumerate(sides):
             for p in members:
                 self.side[p] = number
+
+    def reaches(self, p: ProcessId, q: ProcessId) -> bool:
+        """Do packets of p come to q?"""
+        return self.side is None or self.side[p] == self.side[q]
 
     def heal(self) -> None:
         """Everybody reaches everybody again. What was cut off stays lost."""

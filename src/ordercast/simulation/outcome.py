@@ -25,6 +25,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: int
     unsent: int  # messages nobody could send: no view, no room, or the process had crashed
     packets: int  # one per receiver, or one for all on a broadcast network; lost ones included
+    packets_of: dict[str, int]  # ... by the name of the header, of what links carry by theirs
     payload_bytes: int  # in them
     most_bytes_sent: int  # ... of them, by one process
     lost: int  # by the network, or with the process that sent them
@@ -38,6 +39,11 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     most_held_back: int  # ... that one arrival released
     untold: int  # changes that found the leader dead
     faults: int  # packets by which a peer broke the protocol: 0, or a machine is wrong
+
+    @property
+    def packets_per_message(self) -> float:
+        """Of all kinds, data and control."""
+        return self.packets / max(1, self.multicasts)
 
 
 class Outcome:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ordercast.core.ids import GroupId
-from ordercast.membership.standing import Migrate
+from ordercast.process.commands import Migrate
 from ordercast.simulation.clustered import ClusterSimulation, Host
 
 
@@ -20,5 +22,8 @@ class MoveGroup(msgspec.Struct, frozen=True):
         """Tell any node."""
         to = simulation.current.get(self.host)
         asked = next((p for p in simulation.current.values() if p is not None), None)
-        if to is not None and asked is not None:
+        if to is None or asked is None:
+            return
+        machine: Any = simulation.machines[asked]
+        if machine.node_view is not None:
             simulation.tell(asked, Migrate(self.group, to))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from random import Random
 
 import msgspec
 
+from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
+from ordercast.core.protocol import Options
 from ordercast.core.whereabouts import Whereabouts
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import SimulationConfig
@@ -22,6 +24,8 @@ from ordercast.simulation.outcome import Outcome, Statistics
 from ordercast.simulation.seats import Roster
 from ordercast.simulation.timed import TimedSimulation
 from ordercast.stack.stack import Stack
+
+EVERYBODY_ALIKE: Mapping[ProcessId, float] = {}
 
 
 def simulate(config: SimulationConfig) -> Outcome:
@@ -43,9 +47,7 @@ def stacks(config: SimulationConfig) -> list[Stack]:
     """One machine per process, with links where the protocol needs more than this network."""
     partitions = any(isinstance(fault, Partition) for fault in config.faults)
     network = config.network.network_class(partitions=partitions)
-    options = config.options
-    if config.consume_ms is not None:
-        options = msgspec.structs.replace(options, driver_consumes=True)
+    options = consuming(config.options, config.consume_ms)
     out = Output()  # one for all: each step's effects are carried out before the next step
     made = [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
     whereabouts = {p: Whereabouts(site) for p, site in enumerate(config.sites) if site}
@@ -81,7 +83,7 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         medium,
         size=config.workload.size,
         window=config.window,
-        consume_ticks=None if config.consume_ms is None else _ticks(config.consume_ms),
+        consume_ticks=consumption(config.consume_ms, config.members, dict(config.slow_consumers)),
         detect_ticks=_ticks(config.detect_ms),
         watch=config.trace == "protocol",
     )
@@ -96,6 +98,22 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
     for fault in config.faults:
         agenda.acts[_ticks(fault.at_ms)].append(partial(fault.apply, simulation))
     return simulation
+
+
+def consumption(
+    consume_ms: float | None, processes: int, slow: Mapping[ProcessId, float] = EVERYBODY_ALIKE
+) -> tuple[int, ...]:
+    """How many ticks each application takes to consume; none if applications do not consume."""
+    if consume_ms is None:
+        return ()
+    return tuple(_ticks(slow.get(p, consume_ms)) for p in range(processes))
+
+
+def consuming(options: Options, consume_ms: float | None) -> Options:
+    """The options of machines whose applications consume, if they do."""
+    if consume_ms is None:
+        return options
+    return msgspec.structs.replace(options, driver_consumes=True)
 
 
 def outcome(config: SimulationConfig, simulation: Simulation, ended: EndReason) -> Outcome:
@@ -125,6 +143,7 @@ def statistics_of(simulation: Simulation) -> Statistics:
         deliveries=sum(delivered),
         unsent=simulation.unsent(),
         packets=medium.packets_sent,
+        packets_of={kind.__name__: count for kind, count in medium.packets_of.items()},
         payload_bytes=sum(medium.bytes_from),
         most_bytes_sent=max(medium.bytes_from),
         lost=medium.lost,

@@ -203,6 +203,15 @@ class Stack(Gated):
         if self.has_links:
             self._put_on_links(out)
 
+    def salvage(self) -> Output:
+        """After an event that raised: the effects of those before it, and of its own part.
+
+        The machines have taken these steps. A driver that does not carry them out would have a
+        machine that believes what never happened.
+        """
+        self._conclude(self.out)
+        return self.out
+
     def _handle(self, event: Event) -> None:
         if isinstance(event, Cut):
             self._cut(event)

@@ -11,14 +11,18 @@ A full buffer (`buffer_bytes`) flushes itself, so memory is bounded whether or n
 `flush()`. There is no fsync: a power cut may cut more.
 
 When the disk fails. Nothing is raised into the messaging path. The records in the buffer are
-dropped and counted; the next write that succeeds begins with a `lost` record in their place.
+dropped and counted; the next write that succeeds begins with a `lost` record in their place. The
+log of the program is told once when it begins and once when it is over; `stats()` shows it all the
+time.
 
-Segments are rotated by age and size, at a flush. They are sealed to Parquet at `close()`, within
-`seal_seconds`, or by `seal_directory` from another process; never while messages flow.
+Segments are rotated by age and size, at a flush. They are sealed to Parquet by `seal()`, after
+`finish()`, or by `seal_directory` from another process; never while messages flow. `close()` does
+both. What is not sealed in time stays a segment, and is readable.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +34,7 @@ import msgspec
 from ordercast.errors import UsageError
 from ordercast.trace.layout import run_folder, sealed_path, segment_path
 from ordercast.trace.schema import STATISTICAL_KINDS
-from ordercast.trace.seal import seal_segments
+from ordercast.trace.seal import Unsealed, seal_segments
 from ordercast.trace.segments import (
     FINISHED,
     KIND_CODES,
@@ -47,6 +51,10 @@ _JOIN, _LEAVE, _CRASH = (KIND_CODES[k] for k in ("join", "leave", "crash"))
 _END, _LOST = (KIND_CODES[k] for k in ("end", "lost"))
 _RECORD_BYTES = RECORD.size
 _pack = RECORD.pack_into
+
+log = logging.getLogger("ordercast.trace.recorder")
+
+TELL_AGAIN_NS = 60 * 1_000_000_000  # a disk that fails now and then is told of so often at most
 
 
 class Recorder:
@@ -103,6 +111,9 @@ class Recorder:
         self._new_names: list[str] = []  # defined since the last flush ...
         self._new_names_bytes = 0  # ... and their size
         self._missing = 0  # records dropped since the last successful write
+        self._trouble = ""  # why nothing can be written now
+        self._told_ns: int | None = None  # when the log of the program heard of that last
+        self._is_told = False  # ... and whether it must hear of the end of it
 
         self._records_total = 0
         self._bytes_total = 0
@@ -215,6 +226,7 @@ class Recorder:
             return
         now_ns = self._clock_ns()
         if self._write(encode_block(memoryview(self._buffer)[: self._used], self._new_names)):
+            self._tell_recovery()
             self._started_ns = self._started_ns or now_ns
             self._records_total += self._used // _RECORD_BYTES
             self._used = 0
@@ -227,26 +239,55 @@ class Recorder:
         self._full = self._capacity
 
     def close(self) -> None:
-        """Flush, finish the segment and, if asked to, seal what can be sealed in time."""
+        """Finish and seal."""
+        if not self._closed:
+            self.finish()
+            self.seal(self._seal_seconds)
+
+    def finish(self) -> None:
+        """Keep what was recorded and stop. It may be sealed in another thread then."""
         if self._closed:
             return
-        self._stop()
-        if self._seal and not self._broken:
-            paths = [self._path(number) for number in range(1, self._segment + 1)]
-            seal_segments(paths, seconds=self._seal_seconds)
+        self.flush()
+        if self._written:
+            self._write(FINISHED)
+        self._close_file()
+        self._closed = True
+        self._full = 0  # every later call takes the slow path, which only counts it
+        if self._missing:
+            log.warning(
+                "the trace of %s ends early: its last %d records could not be written (%s)",
+                self._process, self._missing, self._trouble,
+            )  # fmt: skip
+
+    def seal(self, seconds: float) -> None:
+        """After `finish`, and if it was asked for: seal what can be sealed, say what is left."""
+        if not self._seal or self._broken:
+            return
+        paths = [self._path(number) for number in range(1, self._segment + 1)]
+        self.say_unsealed(seal_segments(paths, seconds=min(seconds, self._seal_seconds)))
+
+    def say_unsealed(self, unsealed: Unsealed | None) -> None:
+        """The segments that are left can be read as they are."""
+        if unsealed is not None:
+            log.warning(
+                "the trace of %s has segments that are not sealed: %d (%s). They can be read as "
+                "they are, and `python -m ordercast.trace.seal --tails %s` seals them",
+                self._process, unsealed.segments, unsealed.reason, self._folder,
+            )  # fmt: skip
 
     def abort(self) -> None:
         """Keep what was recorded and stop, as a crash would: no `end`, nothing sealed."""
-        if not self._closed:
-            self._stop()
+        self.finish()
 
-    def stats(self) -> dict[str, int]:
-        """Counts so far, and how full the buffer is of how much."""
+    def stats(self) -> dict[str, int | str]:
+        """Counts so far, how full the buffer is of how much, and why nothing can be written."""
         return {
             "records": self._records_total + self._used // _RECORD_BYTES,
             "bytes": self._bytes_total,
             "segments": self._segment - (self._written == 0),
             "lost": self._lost_total,
+            "failing": self._trouble,
             "buffered": self._used,
             "buffered_limit": self._capacity,
         }
@@ -300,8 +341,30 @@ class Recorder:
         else:
             self.flush()
 
+    def _tell_failure(self, now_ns: int) -> None:
+        """Once for each time that the disk fails, and not more often than now and then."""
+        is_due = self._told_ns is None or now_ns - self._told_ns >= TELL_AGAIN_NS
+        if self._is_told or not is_due:
+            return
+        self._is_told, self._told_ns = True, now_ns
+        log.warning(
+            "the trace of %s cannot be written (%s): messages go on, and records are missing "
+            "until %s can be written again",
+            self._process, self._trouble, self._folder,
+        )  # fmt: skip
+
+    def _tell_recovery(self) -> None:
+        self._trouble = ""
+        if self._is_told:
+            self._is_told = False
+            log.warning(
+                "the trace of %s is written again: %d records are missing",
+                self._process, self._missing,
+            )  # fmt: skip
+
     def _drop(self, now_ns: int) -> None:
         """Writing failed: the buffer now holds only the note that its records are missing."""
+        self._tell_failure(now_ns)
         dropped = self._used // _RECORD_BYTES - (self._missing > 0)
         self._missing += dropped
         self._lost_total += dropped
@@ -328,14 +391,6 @@ class Recorder:
         self._started_ns = 0
         self._forget_names(0)
 
-    def _stop(self) -> None:
-        self.flush()
-        if self._written:
-            self._write(FINISHED)
-        self._close_file()
-        self._closed = True
-        self._full = 0  # every later call takes the slow path, which only counts it
-
     def _path(self, number: int) -> Path:
         return segment_path(self._folder, self._process, number)
 
@@ -352,7 +407,8 @@ class Recorder:
                 self._file = os.open(self._path(self._segment), flags, 0o644)
             while done < len(block):
                 done += os.write(self._file, block[done:] if done else block)
-        except OSError:
+        except OSError as error:
+            self._trouble = error.strerror or str(error)
             self._undo(done)
             self._close_file()
             return False

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from ordercast.errors import TraceError
 from ordercast.trace.layout import SEGMENT_SUFFIX, sealed_path
@@ -38,17 +39,31 @@ def seal_directory(directory: Path, *, tails: bool = False) -> list[Path]:
     return written
 
 
-def seal_segments(paths: Iterable[Path], *, seconds: float) -> None:
-    """Seal these in order until `seconds` have passed; what cannot be sealed stays a segment."""
+class Unsealed(NamedTuple):
+    """What stayed as it was."""
+
+    segments: int
+    reason: str
+
+
+def seal_segments(paths: Iterable[Path], *, seconds: float) -> Unsealed | None:
+    """Seal these in order until `seconds` have passed; what cannot be sealed stays a segment.
+
+    None if nothing is left, or if there is no pyarrow: then nothing is meant to be sealed.
+    """
     deadline = time.monotonic() + seconds
+    left = [path for path in paths if path.exists()]
     try:
-        for path in paths:
+        while left:
             if time.monotonic() >= deadline:
-                return
-            if path.exists():
-                seal_segment(read_segment(path))
-    except (ImportError, OSError, TraceError):
-        return  # the segments are still there, and a reader will say what is wrong with them
+                return Unsealed(len(left), "there was no time for it")
+            seal_segment(read_segment(left[0]))
+            del left[0]
+    except ImportError:
+        pass
+    except (OSError, TraceError) as reason:  # the segments are still there
+        return Unsealed(len(left), getattr(reason, "strerror", None) or str(reason))
+    return None
 
 
 def seal_segment(segment: Segment) -> Path:

@@ -18,6 +18,7 @@ from typing import cast
 from ordercast.errors import FrameError, PeerError
 from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
 from ordercast.transport.greeting import Greeting
+from ordercast.transport.places import Places
 from ordercast.transport.tls import fault_of
 from ordercast.wire.control import Hello, Opening, Refuse, objection
 from ordercast.wire.frame import Splitter
@@ -35,22 +36,23 @@ class Connection(asyncio.Protocol):
         handler: ConnectionHandler,
         limits: Limits,
         counters: Counters,
-        strangers: set[Connection] | None = None,
+        places: Places[Connection] | None = None,
         key: bytes = b"",
     ) -> None:
         self.mine = mine
         self.handler = handler
         self.limits = limits
         self.counters = counters
-        self.accepted = strangers is not None
+        self.accepted = places is not None
         self.peer: Address = ("", 0)
         self.hello: Hello | None = None  # of the peer
         self.refusal: Refuse | None = None  # said by either side
         self.fault: PeerError | None = None  # what the peer did wrong
         self.reason = ""  # why it was closed; empty while it is open
-        self._strangers = strangers  # accepted by the same listener, no Hello yet
+        self._places = places  # where it is counted while it is nobody's
         self._greeting = Greeting(key, "accepts" if self.accepted else "connects")
         self._loop = asyncio.get_running_loop()
+        self._stop_handshake: Callable[[], object] | None = None  # while TLS is not there yet
         self._transport: asyncio.Transport | None = None
         self._opening = b""  # of the peer, as far as it came: at most MAX_OPENING bytes
         self._splitter = Splitter(limits.max_frame)
@@ -112,6 +114,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(queue))
         self._queue = []
         self._queued_bytes = 0
+        self._weigh()
         if self._transport.get_write_buffer_size() > self.limits.max_buffered:
             self.abort(f"the peer does not read: more than {self.limits.max_buffered} bytes wait")
 
@@ -133,6 +136,8 @@ class Connection(asyncio.Protocol):
         self._drop_queue()
         if self._transport is not None:
             self._transport.abort()
+        elif self._stop_handshake is not None:
+            self._stop_handshake()
 
     def refuse(self, reason: str, text: str) -> None:
         """Inside `on_hello` of an accepted connection: answer with a Refuse instead of a Hello."""
@@ -169,16 +174,46 @@ class Connection(asyncio.Protocol):
 
     # -- before it is open ----------------------------------------------------------------------
 
-    def take_place(self) -> bool:
-        """Be one of the accepted without a Hello; False if there are too many."""
-        strangers = self._strangers
-        assert strangers is not None
-        if self in strangers or len(strangers) < self.limits.max_unknown:
-            strangers.add(self)
-            return True
-        self.counters.turned_away += 1
-        self.reason = f"more than {self.limits.max_unknown} connections have not said hello"
-        return False
+    def take_place(self) -> None:
+        """Be one of the accepted without a Hello; somebody else may have to go for it."""
+        assert self._places is not None
+        self._drive_out(self._places.take(self, self._loop.time()))
+
+    def may_begin(self, stop: Callable[[], object]) -> bool:
+        """Is its place still its own? If it is needed before it is connected, `stop` is called."""
+        self._stop_handshake = stop
+        return not self.reason
+
+    def wait_in(self, places: Places[Connection]) -> None:
+        """Inside `on_hello`: it said who it is, and is nobody's yet. Little is kept of it."""
+        self._places = places
+        self._splitter.max_frame = min(self.limits.max_stranger_frame, self.limits.max_frame)
+        self._drive_out(places.take(self, self._loop.time()))
+
+    def take_large_frames(self) -> None:
+        """It was let in, and still has its place among those who wait."""
+        self._splitter.max_frame = self.limits.max_frame
+
+    def leave_place(self) -> None:
+        """It is somebody's from now on, or gone."""
+        if self._places is not None:
+            self._places.leave(self)
+            self._places = None
+            self.take_large_frames()
+
+    def _weigh(self) -> None:
+        """Tell how much is kept of one that is nobody's yet."""
+        if self._places is not None and self in self._places:
+            kept = self._splitter.pending + self.buffered
+            self._drive_out(self._places.weigh(self, kept))
+
+    @staticmethod
+    def _drive_out(other: Connection | None) -> None:
+        if other is not None:
+            other.counters.turned_away += 1
+            waits = "was not let in" if other.hello is not None else "had not said hello"
+            other.leave_place()
+            other.abort(f"it {waits}, and its place was needed")
 
     def never_made(self, error: Exception | None = None) -> None:
         """It ended before it began, because TLS with the other side failed. Else: no effect."""
@@ -195,10 +230,13 @@ class Connection(asyncio.Protocol):
         host, port = (transport.get_extra_info("peername") or self.peer)[:2]
         self.peer = (host, port)
         self._set_deadline(self.limits.hello_timeout_s, self._hello_late)
-        if not self.accepted:
+        self._stop_handshake = None
+        if self.reason:  # its place was needed while TLS began
+            self._transport.abort()
+        elif not self.accepted:
             self._say(self._greeting.first(self.mine))
-        elif not self.take_place():
-            self.abort(self.reason)
+        elif self._places is not None and transport.get_extra_info("ssl_object") is not None:
+            self._places.renew(self, self._loop.time())  # it has shown a certificate
 
     def data_received(self, data: bytes) -> None:
         if self.reason:
@@ -213,6 +251,7 @@ class Connection(asyncio.Protocol):
                 if frames:
                     self.counters.frames_in += len(frames)
                     self.handler.on_frames(self, frames)
+                self._weigh()
         except PeerError as fault:
             self._give_up(fault)
 
@@ -233,7 +272,7 @@ class Connection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._drop_queue()
-        self._no_longer_strange()
+        self.leave_place()
         self.reason = self.reason or self._ended_by_peer(exc)
         self._ended.set_result(None)
         if not self._opened.done():
@@ -258,6 +297,8 @@ class Connection(asyncio.Protocol):
             self._take_hello(message)
         else:
             self._say(self._greeting.answer(message, self.mine))
+            if self._greeting.trusts and self._places is not None:
+                self._places.renew(self, self._loop.time())
         return data[end - kept :]
 
     def _say(self, message: Opening) -> None:
@@ -272,7 +313,7 @@ class Connection(asyncio.Protocol):
             self.refuse(refuse.reason, refuse.text)
             return
         self.hello = hello
-        self._no_longer_strange()
+        self.leave_place()
         if self._deadline is not None:
             self._deadline.cancel()
         if self.accepted:
@@ -291,10 +332,6 @@ class Connection(asyncio.Protocol):
         self.refusal = refuse
         self.counters.refused += 1
         self.close(f"refused by the peer: {refuse.text}")
-
-    def _no_longer_strange(self) -> None:
-        if self._strangers is not None:
-            self._strangers.discard(self)
 
     def _hello_late(self) -> None:
         self.counters.hello_timeouts += 1

@@ -25,7 +25,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_frame: int = 16 * MiB  # bytes of one frame, in either direction
     hello_timeout_s: float = 5.0  # a peer that has not said Hello by then is closed
-    max_unknown: int = 256  # accepted connections without a Hello, at one time
+    max_unknown: int = 512  # accepted connections without a Hello; the oldest makes way
+    max_unknown_per_host: int = 384  # of those, from one host
+    unknown_stay_s: float = 1.0  # none of them makes way for its own host before
+    max_stranger_frame: int = 384 * KiB  # bytes of one frame of a peer that was not let in
+    max_stranger_bytes: int = 16 * MiB  # kept of all such peers, in both directions
     high_water: int = 1 * MiB  # bytes buffered: `on_congested`
     low_water: int = 256 * KiB  # bytes buffered: `on_writable` again
     max_buffered: int = 256 * MiB  # bytes buffered: the peer is given up
@@ -62,7 +66,7 @@ class Counters:
     def __init__(self) -> None:
         self.opened = 0  # connections with a Hello from both sides
         self.refused = 0  # answered with a Refuse, by this side or the other
-        self.turned_away = 0  # closed on arrival: too many without a Hello
+        self.turned_away = 0  # closed because others needed the place: it was nobody's
         self.hello_timeouts = 0
         self.faults = 0  # closed for bytes that are not frames of ours
         self.congested = 0  # times that high_water was reached

@@ -10,7 +10,7 @@ several processes: whoever is not in it looks no further. The body is one of the
     FRAGMENT   packet id, place, count | a piece of one frame that is larger than a datagram
     WANT       packet id, places of pieces that are missing
     SEEN       the highest number that came from the receiver of this
-    PROBE      nothing: say what you have seen
+    PROBE      nothing: say what you have seen. Its number is that of the last datagram sent
 """
 
 from __future__ import annotations

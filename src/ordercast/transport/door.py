@@ -1,8 +1,10 @@
-"""Accepting over TLS.
+"""Listening sockets, and one connection after the other that comes in.
 
-The event loop's own server says nothing of handshakes that are under way or fail. Here they count
-among the connections without a Hello from the first packet on, so that there is a limit to them,
-and the owner learns what was wrong with a certificate.
+The event loop's own server accepts a hundred connections before it reads from any of them: in a
+flood of silent ones, those that speak would lose their places before they are heard. Here one is
+accepted at a time, when there is a place for it; the others wait in the system's queue. And the
+loop's server says nothing of TLS handshakes that are under way or fail. Here its owner begins each
+connection itself, counts it from its first packet on, and learns what was wrong with a certificate.
 """
 
 from __future__ import annotations
@@ -12,104 +14,83 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, Self
 
-from ordercast.transport.connection import Connection
-from ordercast.transport.contract import Limits
-from ordercast.transport.tls import TlsContexts
+from ordercast.transport.contract import Address
 
-BACKLOG = 100  # connections that the system accepts ahead of us
+BACKLOG = 4096  # connections that the system accepts ahead of us; it may allow fewer
 PAUSE_S = 0.1  # after the system could not accept, as when no file descriptor is left
 
+Begin = Callable[[socket.socket, Address], Coroutine[Any, Any, None]]
+"""Gives somebody who has come a place, at once, and returns what is to be done with it."""
 
-class TlsDoor:
-    """The listening sockets of one address, and the handshakes of those who come."""
+Delay = Callable[[str, float], float]
+"""So many seconds must one more of this host wait, at this time of the loop."""
 
-    def __init__(
-        self,
-        sockets: list[socket.socket],
-        accept: Callable[[], Connection],
-        contexts: TlsContexts,
-        limits: Limits,
-    ) -> None:
+
+class Door:
+    """The listening sockets of one address, and the connections that begin."""
+
+    def __init__(self, sockets: list[socket.socket], begin: Begin, delay: Delay) -> None:
         self.sockets = sockets
-        self._accept = accept
-        self._contexts = contexts
-        self._limits = limits
-        self._serves = False
+        self._begin = begin
+        self._delay = delay
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
-    async def at(
-        cls,
-        host: str,
-        port: int,
-        accept: Callable[[], Connection],
-        contexts: TlsContexts,
-        limits: Limits,
-    ) -> Self:
+    async def at(cls, host: str, port: int, begin: Begin, delay: Delay) -> Self:
         """Take the port at every address of that host."""
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
         sockets: list[socket.socket] = []
         try:
-            for family, address in dict.fromkeys((info[0], info[4]) for info in found):
+            for family, address in await _addresses(host, port):
                 sockets.append(_listening(family, address))
         except OSError:
             for sock in sockets:
                 sock.close()
             raise
-        return cls(sockets, accept, contexts, limits)
+        return cls(sockets, begin, delay)
 
-    async def start_serving(self) -> None:
+    def start_serving(self) -> None:
         """Begin to accept."""
         for sock in self.sockets:
-            self._run(self._serve(sock), sock.close)
-        self._serves = True
+            self._run(self._serve(sock))
 
     def close(self) -> None:
-        """Accept no more, and drop those in the middle of a handshake."""
-        for task in self._tasks:
-            task.cancel()
-        if not self._serves:
-            for sock in self.sockets:
+        """Accept no more, and drop those that have only begun. The port is free at once."""
+        loop = asyncio.get_running_loop()
+        for sock in self.sockets:
+            if sock.fileno() >= 0:
+                loop.remove_reader(sock)
                 sock.close()
+        for task in self._tasks:  # not at once: one that never ran would not close its socket
+            loop.call_soon(task.cancel)
 
-    def _run(self, work: Coroutine[Any, Any, None], then: Callable[[], None]) -> None:
-        def done(task: asyncio.Task[None]) -> None:
-            self._tasks.discard(task)
-            then()
-
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(done)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, address = await loop.sock_accept(sock)
+                accepted, (host, port, *_) = await loop.sock_accept(sock)
             except OSError:
                 await asyncio.sleep(PAUSE_S)
                 continue
-            connection = self._accept()
-            connection.peer = (address[0], address[1])
-            if connection.take_place():
-                self._run(self._shake_hands(accepted, connection), connection.never_made)
-            else:
-                accepted.close()
-                connection.never_made()
+            while delay := self._delay(host, loop.time()):
+                await asyncio.sleep(delay)
+            self._run(self._begin(accepted, (host, port)))
 
-    async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.connect_accepted_socket(
-                lambda: connection,
-                accepted,
-                ssl=self._contexts.accepting,
-                ssl_handshake_timeout=self._limits.hello_timeout_s,
-            )
-        except OSError as error:
-            connection.never_made(error)
+
+async def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+    """Where to listen. A number is not looked up: that takes a thread, and a turn of its own."""
+    try:
+        flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except socket.gaierror:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    return list(dict.fromkeys((info[0], info[4]) for info in found))
 
 
 def _listening(family: int, address: tuple[object, ...]) -> socket.socket:

@@ -4,6 +4,7 @@ send datagram k of c bytes     under way += c
 the peer has seen k            under way -= what was sent up to k, lost or not
 nothing was seen for a while   all of it is taken for lost; half as much may be under way
 something was seen             a little more may be under way, up to the limit
+the peer asks what was seen    never more than it says that it has sent
 """
 
 from __future__ import annotations
@@ -76,6 +77,15 @@ class Flow:
         """A datagram of the peer."""
         self.newest = max(self.newest, number)
         self.unreported += size + DATAGRAM_COST
+
+    def asked(self, last_sent: int) -> None:
+        """The peer wants a report, and says which number it sent last; 0: it does not say.
+
+        Somebody may have sent one datagram with number 2**64 - 1 in its name. Without its own word
+        that number would be reported for ever, and the peer would never learn what has come.
+        """
+        if last_sent:
+            self.newest = min(self.newest, last_sent)
 
     @property
     def owes_report(self) -> bool:

@@ -132,6 +132,7 @@ class Receiver:
             peer.flow.seen(seen, now)
             return []
         if kind == PROBE:
+            peer.flow.asked(number)
             self._sender.tell_seen(peer)
             return []
         if kind == WANT:

@@ -143,8 +143,8 @@ class Sender:
         self._send_now(SEEN, 0, b"", NUMBER.pack(peer.flow.report()), peer.address)
 
     def probe(self, peer: Peer) -> None:
-        """Ask a peer what it has seen."""
-        self._send_now(PROBE, 0, b"", b"", peer.address)
+        """Ask a peer what it has seen; it cannot be more than was sent."""
+        self._send_now(PROBE, self.number, b"", b"", peer.address)
 
     def ask(self, peer: Peer, packet_id: int, places: list[int]) -> None:
         """Ask a peer for pieces."""

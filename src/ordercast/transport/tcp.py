@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
 from ordercast.errors import PeerError
 from ordercast.transport.connection import Connection
 from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
-from ordercast.transport.door import TlsDoor
+from ordercast.transport.door import Door
+from ordercast.transport.places import Places
 from ordercast.transport.security import NONE, Security
 from ordercast.transport.tls import TlsContexts
 from ordercast.wire.control import Hello
@@ -52,36 +56,54 @@ class Listener:
         self.counters = counters
         self.address: Address = ("", 0)  # the actual one, also after port 0 was asked for
         self._security = security
-        self._server: asyncio.Server | TlsDoor | None = None
-        self._strangers: set[Connection] = set()  # accepted, no Hello yet
+        self._server: Door | None = None
+        self.places: Places[Connection] = Places(  # accepted, no Hello yet
+            limits.max_unknown, limits.max_unknown_per_host, limits.max_stranger_bytes,
+            limits.unknown_stay_s,
+        )  # fmt: skip
 
     async def start(self, host: str, port: int) -> None:
         """Take the port, then begin to accept."""
-        self._server = await self._server_at(host, port)
+        self._server = await Door.at(host, port, self._begin, self.places.delay)
         bound = self._server.sockets[0].getsockname()
         self.address = (bound[0], bound[1])
         if not self.hello.advertise:
             self.hello = msgspec.structs.replace(self.hello, advertise=show_address(self.address))
-        await self._server.start_serving()
-
-    async def _server_at(self, host: str, port: int) -> asyncio.Server | TlsDoor:
-        if self._security.contexts is not None:
-            return await TlsDoor.at(host, port, self._accept, self._security.contexts, self.limits)
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(self._accept, host, port, start_serving=False)
+        self._server.start_serving()
 
     def close(self) -> None:
         """Accept no more, and drop those who have not said Hello. Open connections stay."""
         if self._server is not None:
             self._server.close()
-        for connection in tuple(self._strangers):
+        for connection in tuple(self.places):
             connection.abort("the listener was closed")
 
-    def _accept(self) -> Connection:
-        return Connection(
-            self.hello, self.handler, self.limits, self.counters, self._strangers,
-            self._security.key,
-        )  # fmt: skip
+    def _begin(self, accepted: socket.socket, peer: Address) -> Coroutine[Any, Any, None]:
+        connection = Connection(
+            self.hello, self.handler, self.limits, self.counters, self.places, self._security.key
+        )
+        connection.peer = peer
+        connection.take_place()
+        return self._open(accepted, connection)
+
+    async def _open(self, accepted: socket.socket, connection: Connection) -> None:
+        """Hand the socket to the loop, which shakes hands if there is TLS."""
+        tls: dict[str, Any] = {}
+        if self._security.contexts is not None:
+            tls["ssl"] = self._security.contexts.accepting
+            tls["ssl_handshake_timeout"] = self.limits.hello_timeout_s
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        try:
+            if connection.may_begin(task.cancel):
+                await loop.connect_accepted_socket(lambda: connection, accepted, **tls)
+            else:
+                accepted.close()
+        except OSError as error:
+            connection.never_made(error)
+        finally:
+            connection.never_made()
 
 
 async def listen(

@@ -14,7 +14,8 @@ Costs       Stop, Report, Plan, Ready, Installed for each node that takes part; 
     STOP at p                 sequencers in scope stop numbering;  REPORT what is held
     all have reported         somebody has an installed change that others lack: INSTALL it, again
                               all have prepared one and the same change: INSTALL it, again
-                              a group is stopped that is not in scope: again, with it
+                              a group is stopped that is not in scope, or one in scope hangs on
+                              it: again, with it
                               else decide: where the eras end, who is in the next;  PLAN
     PLAN at p                 fetch what is missing;  when everything is here: READY
     all are ready             INSTALL to all
@@ -29,21 +30,20 @@ behind lacks only changes in which it had no part: for it the rows are enough.
 
 from __future__ import annotations
 
-import enum
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from ordercast.core.changing import End, Ending, Held, NextEra
+from ordercast.core.changing import Changing, End, Ending, Held, NextEra
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView
-from ordercast.membership.nodes import GroupEntry
+from ordercast.views import plausible
 from ordercast.views.directory import Directory
 from ordercast.views.headers import (
     AskRows,
@@ -64,18 +64,11 @@ from ordercast.views.headers import (
     WantOut,
     WantRefounded,
 )
-from ordercast.views.target import Target, told
+from ordercast.views.table import TABLE, Lead, Rule, Says
+from ordercast.views.target import Pages, Target, told
 
-MAX_AHEAD = 4096  # packets of a term that has not begun here
-
-
-class Lead(enum.IntEnum):
-    """What the coordinator is doing."""
-
-    IDLE = 1
-    ASKING = 2  # STOP is out, reports come in
-    PREPARING = 3  # PLAN is out
-    INSTALLING = 4  # INSTALL is out
+SHARE = {"strong": 2, "weak": 1}  # members that groups with one sequencer share
+MAX_AHEAD = 4096  # packets of one node, of a term that has not begun here
 
 
 class Groups(Protocol):
@@ -84,17 +77,17 @@ class Groups(Protocol):
     def page(self, protocol: str) -> type[OrderingProtocol]:
         """The protocol of that name; a `PeerError` if it is not built in."""
 
-    def machine(self, g: GroupId) -> OrderingProtocol | None:
+    def machine(self, g: GroupId) -> Changing | None:
         """The machine that serves this group here, if it is open."""
 
-    def machines(self) -> Iterable[OrderingProtocol]:
+    def machines(self) -> Iterable[Changing]:
         """All machines."""
 
-    def open_group(self, entry: GroupEntry) -> None:
-        """Make a machine for this group, if there is none."""
+    def view_of(self, row: Row, end: End | None = None) -> View:
+        """A row as its machine sees it, after an era that ended so."""
 
-    def view_of(self, row: Row) -> View:
-        """A row as its machine sees it."""
+    def dissolved(self) -> None:
+        """The last change of this side is installed: all groups have ended."""
 
     def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
         """Eras end, and the next ones begin, at all machines concerned."""
@@ -106,14 +99,16 @@ class Groups(Protocol):
 class Changes(PlainState):
     """One node's part in changes, and the coordinator's."""
 
-    def __init__(self, me: ProcessId, stride: int = 1) -> None:
+    def __init__(self, me: ProcessId, stride: int = 1, refound_ticks: int = 1 << 30) -> None:
         self.me = me
         self.term = 0
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.coordinator: ProcessId = -1
+        self.dissolving = False  # this side ends in order: one last change, of all groups
         self.directory = Directory()
-        self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in
-        self.unwants: set[GroupId] = set()  # groups it wants to be out of
+        self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in, while it does
+        self.unwants: set[GroupId] = set()  # groups it wants to be out of, until it wants in again
+        self.unmet: set[GroupId] = set()  # those of both that do not stand so yet
         self.done = 0  # the last change that is installed here
         self.newest: Change | None = None  # ... itself
         self.prepared: Change | None = None
@@ -122,8 +117,11 @@ class Changes(PlainState):
         self.ahead: list[tuple[ProcessId, Any]] = []  # packets of a term that has not begun here
         self.local: deque[Any] = deque()  # packets of this node to itself
         # as the coordinator
-        self.target = Target(me, stride)
+        self.target = Target(me, stride, refound_ticks)
         self.lead = Lead.IDLE
+        self.anew = False  # not known yet whether all have installed the same changes in this term
+        self.renews = False  # packets may be lost: the first change of this term is of all groups
+        self.rows_from: ProcessId = -1  # whom this node has asked for its rows
         self.attempt = 0
         self.asked: set[ProcessId] = set()  # who has not reported
         self.reports: dict[ProcessId, Report] = {}
@@ -148,6 +146,7 @@ class Changes(PlainState):
         before = self.nodes
         self.nodes = {node.pid: node for node in view.nodes}
         self.coordinator = view.coordinator
+        self.dissolving = view.into >= 0
         if view.term == self.term:
             new = [node for node in view.nodes if node.pid not in before]
             if self.leads:
@@ -155,17 +154,22 @@ class Changes(PlainState):
                 self.target.arrived(self.directory, new, groups.page)
                 self._lead_if_idle(groups)
         else:
-            self._begin_term(groups, view.term, {node.pid: node for node in excluded})
-        self._run_local(groups)
+            self._begin_term(groups, view, {node.pid: node for node in excluded})
+        self.run_local(groups)
 
-    def _begin_term(self, groups: Groups, term: int, gone: Mapping[ProcessId, NodeEntry]) -> None:
-        self.term = term
-        self.lead, self.halted, self.uninstalled = Lead.IDLE, set(), set()
+    def _begin_term(
+        self, groups: Groups, view: NodeView, gone: Mapping[ProcessId, NodeEntry]
+    ) -> None:
+        self.term = view.term
+        self.lead, self.uninstalled = Lead.IDLE, set()
+        self.halted, self.renews = set(), view.anew
         self.planned = None  # if all have prepared it, it is adopted, against a target of now
+        self.anew, self.rows_from = self.leads, -1
         if self.leads:
             self.target.begin(self.directory, tuple(self.nodes.values()), gone, groups.page)
-            self._ask(groups, everybody=True)
-        self.press(groups)
+            self._ask(groups)
+        else:
+            self.press(groups)
         ahead, self.ahead = self.ahead, []
         for src, header in ahead:
             if src in self.nodes:
@@ -176,9 +180,10 @@ class Changes(PlainState):
     def receive(self, groups: Groups, src: ProcessId, header: msgspec.Struct) -> None:
         """A packet about changes, from a node of the view."""
         self._take(groups, src, header)
-        self._run_local(groups)
+        self.run_local(groups)
 
-    def _run_local(self, groups: Groups) -> None:
+    def run_local(self, groups: Groups) -> None:
+        """Take the packets of this node to itself."""
         while self.local:
             self._take(groups, self.me, self.local.popleft())
 
@@ -190,51 +195,100 @@ class Changes(PlainState):
             self.local.append(header)
 
     def _take(self, groups: Groups, src: ProcessId, header: Any) -> None:
+        rule = TABLE.get(type(header))
+        if rule is None:
+            raise PeerError(f"{type(header).__name__} is no word of a change")
         term = getattr(header, "term", self.term)
         if term > self.term:
-            if len(self.ahead) >= MAX_AHEAD:
-                raise PeerError(f"more than {MAX_AHEAD} packets of a term that has not begun")
-            self.ahead.append((src, header))
-        elif term == self.term:
-            if type(header) in FROM_COORDINATOR and src != self.coordinator:
-                raise PeerError(f"{type(header).__name__} from one that does not coordinate")
-            HANDLERS[type(header)](self, groups, src, header)
+            self._keep_ahead(src, header)
+        elif term == self.term and src in self.nodes and self._counts(rule):
+            if not self._may_say(rule.says, src):
+                raise PeerError(f"{type(header).__name__} comes from {rule.says.value} only")
+            getattr(self, rule.handler)(groups, src, header)
+
+    def _keep_ahead(self, src: ProcessId, header: Any) -> None:
+        if sum(1 for p, _ in self.ahead if p == src) >= MAX_AHEAD:
+            raise PeerError(f"more than {MAX_AHEAD} packets of a term that has not begun")
+        self.ahead.append((src, header))
+
+    def _counts(self, rule: Rule) -> bool:
+        """Is a word of this kind waited for, in the state of this node?"""
+        return not rule.states or (self.leads and self.lead in rule.states)
+
+    def _may_say(self, says: Says, src: ProcessId) -> bool:
+        """Does the sender of a word have the part that it takes?"""
+        if says is Says.COORDINATOR:
+            return src == self.coordinator
+        if says is Says.ASKED:
+            return src in self.asked or src in self.reports
+        if says is Says.PLANNED:
+            return self.planned is not None and src in self.planned.who
+        if says is Says.ROWS:
+            return src == self.coordinator or (self.leads and src == self.rows_from)
+        return True
 
     # -- what this node wants ---------------------------------------------------------------------
 
     def want_in(self, groups: Groups, want: WantIn) -> None:
-        """Be in a group."""
-        self.wants[want.group.gid] = want
-        self.unwants.discard(want.group.gid)
-        self.press(groups)
-        self._run_local(groups)
+        """Be in a group. It is said at once, also if it is so: a leave may be under way."""
+        g = want.group.gid
+        self.wants[g] = want
+        self.unwants.discard(g)
+        self._say(groups, want)
 
     def want_out(self, groups: Groups, g: GroupId) -> None:
-        """Be out of a group."""
+        """Be out of a group. It is said at once, also if it is so: a join may be under way."""
         self.wants.pop(g, None)
         self.unwants.add(g)
-        self.press(groups)
-        self._run_local(groups)
+        self._say(groups, WantOut(g))
+
+    def _say(self, groups: Groups, wish: WantIn | WantOut) -> None:
+        g = wish.gid if isinstance(wish, WantOut) else wish.group.gid
+        self._compare(groups, (g,))
+        if self.nodes:
+            self._send(groups, (self.coordinator,), wish)
+        self.run_local(groups)
 
     def ask_coordinator(self, groups: Groups, wish: msgspec.Struct) -> None:
         """Of the driver: a move, a drain, a group that is to begin again."""
         self._send(groups, (self.coordinator,), wish)
-        self._run_local(groups)
+        self.run_local(groups)
 
     def press(self, groups: Groups) -> None:
         """Ask the coordinator again for what is not so yet."""
-        if not self.nodes:
-            return
-        for g in tuple(self.unwants):
-            if self.is_out(g):
-                self.unwants.discard(g)
+        for g in sorted(self.unmet) if self.nodes else ():
+            self._send(groups, (self.coordinator,), self.wants.get(g) or WantOut(g))
+
+    def tick(self, groups: Groups) -> None:
+        """One heartbeat."""
+        self.press(groups)
+        if self.leads and self.target.tick(self.directory, groups.page):
+            self._lead_if_idle(groups)
+        self.run_local(groups)
+
+    def waits_for(self) -> tuple[ProcessId, ...]:
+        """At the coordinator: whose word the change that is under way lacks."""
+        lacking = {
+            Lead.IDLE: set(),
+            Lead.ASKING: self.asked,
+            Lead.PREPARING: self.unready,
+            Lead.INSTALLING: self.uninstalled,
+        }
+        return tuple(sorted(lacking[self.lead]))
+
+    def _compare(self, groups: Groups, changed: Iterable[GroupId]) -> None:
+        """Which wishes are met, after these groups changed. A wish is no event but a state: if a
+        change that was planned before it takes it back, it is unmet again."""
+        for g in changed:
+            want = self.wants.get(g)
+            if want is None:
+                is_so = g not in self.unwants or self.is_out(g)
             else:
-                self._send(groups, (self.coordinator,), WantOut(g))
-        for g, want in tuple(self.wants.items()):
-            if self.is_in(groups, want):
-                del self.wants[g]
-            elif g not in self.unwants:
-                self._send(groups, (self.coordinator,), want)
+                is_so = self.is_in(groups, want)
+            if is_so:
+                self.unmet.discard(g)
+            else:
+                self.unmet.add(g)
 
     def is_in(self, groups: Groups, want: WantIn) -> bool:
         """Is what this node wants so already?"""
@@ -254,31 +308,35 @@ class Changes(PlainState):
     # -- the coordinator --------------------------------------------------------------------------
 
     def _on_want_in(self, groups: Groups, src: ProcessId, want: WantIn) -> None:
-        if self.leads:
+        plausible.entry(want.group, groups.page)
+        plausible.bounded("remembered view", want.memory, 0)
+        known = self.target.aim_of(self.directory, want.group.gid)
+        groups_now = max(len(self.directory.rows), len(self.target.aims))
+        if known is None and groups_now >= plausible.MAX_GROUPS:
+            raise PeerError(f"there are {plausible.MAX_GROUPS} groups already")
+        if known is None or known.entry == want.group:  # else it sees itself what the group is
             self.target.want_in(self.directory, src, want, groups.page)
             self._lead_if_idle(groups)
 
     def _on_want_out(self, groups: Groups, src: ProcessId, want: WantOut) -> None:
-        if self.leads:
-            self.target.want_out(self.directory, src, want.gid, groups.page)
-            self._lead_if_idle(groups)
+        self.target.want_out(self.directory, src, want.gid, groups.page)
+        self._lead_if_idle(groups)
 
     def _on_want_moved(self, groups: Groups, src: ProcessId, want: WantMoved) -> None:
-        if self.leads and self.target.migrate(self.directory, want.gid, want.to):
+        if self.target.migrate(self.directory, want.gid, want.to):
             self._lead_if_idle(groups)
 
     def _on_want_drained(self, groups: Groups, src: ProcessId, want: WantDrained) -> None:
-        if self.leads:
-            self.target.drain(self.directory, want.pid, drained=want.drained)
-            self._lead_if_idle(groups)
+        self.target.drain(self.directory, want.pid, drained=want.drained)
+        self._lead_if_idle(groups)
 
     def _on_want_refounded(self, groups: Groups, src: ProcessId, want: WantRefounded) -> None:
-        if self.leads:
-            self.target.refound(self.directory, want.gid, groups.page)
-            self._lead_if_idle(groups)
+        self.target.refound(self.directory, want.gid, groups.page)
+        self._lead_if_idle(groups)
 
     def _on_load(self, groups: Groups, src: ProcessId, load: Load) -> None:
-        for g, p, count in load.counts if self.leads else ():
+        for g, p, count in load.counts:
+            plausible.bounded("count of requests", count, 0)
             row = self.directory.rows.get(g)
             if row is not None and row.leader == src and p in self.nodes:
                 counted = self.counts.setdefault(row.entry.protocol, {}).setdefault(g, {})
@@ -290,32 +348,34 @@ class Changes(PlainState):
         if self.leads and self.lead is Lead.IDLE:
             self.target.balance(self.directory, counts, seconds)
             self._lead_if_idle(groups)
-            self._run_local(groups)
+            self.run_local(groups)
 
     def unburden(self, groups: Groups, p: ProcessId) -> bool:
-        """At the coordinator: p wants to leave the cluster; True when it numbers nothing."""
-        if not any(self.directory.rows[g].leader == p for g in self.directory.of.get(p, ())):
-            return True
-        self.target.unburden(self.directory, p)
-        self._lead_if_idle(groups)
-        self._run_local(groups)
-        return False
+        """p wants to leave the cluster; True when it numbers nothing."""
+        numbers = any(self.directory.rows[g].leader == p for g in self.directory.of.get(p, ()))
+        if numbers and self.leads:  # else whoever coordinates after the next view does it
+            self.target.unburden(self.directory, p)
+            self._lead_if_idle(groups)
+            self.run_local(groups)
+        return not numbers
 
     def _lead_if_idle(self, groups: Groups) -> None:
         if self.lead is Lead.IDLE and not self.uninstalled:
             self._ask(groups)
 
-    def _ask(self, groups: Groups, *, everybody: bool = False) -> None:
+    def _ask(self, groups: Groups) -> None:
         """Lead a change, if anything should change."""
+        if self.anew and self.renews:
+            self.halted |= set(self.directory.rows)
         self.goal = self.target.next_rows(self.directory, self.halted, groups.page)
-        if not (self.goal or everybody):
+        if not (self.goal or self.anew):
             self.lead = Lead.IDLE
             return
         self.halted |= set(self.goal)
         self.attempt += 1
-        self.lead, self.reports = Lead.ASKING, {}
-        self.asked = set(self.nodes) if everybody else set(self._concerned())
-        stop = Stop(self.term, self.attempt, tuple(self.goal), anew=everybody)
+        self.lead, self.reports, self.rows_from = Lead.ASKING, {}, -1
+        self.asked = set(self.nodes) if self.anew else set(self._concerned())
+        stop = Stop(self.term, self.attempt, tuple(self.goal), self.anew)
         self._send(groups, sorted(self.asked), stop)
 
     def _concerned(self) -> list[ProcessId]:
@@ -325,20 +385,24 @@ class Changes(PlainState):
         return [p for p in everybody if p in self.nodes] or [self.me]
 
     def _on_report(self, groups: Groups, src: ProcessId, report: Report) -> None:
-        if self.lead is not Lead.ASKING or report.attempt != self.attempt or src not in self.asked:
-            return
+        plausible.bounded("attempt", report.attempt, 0, self.attempt)
+        if report.attempt != self.attempt or src not in self.asked:
+            return  # of an attempt that was given up, or said twice
+        plausible.report(report, self.done, self.goal, self.directory, groups.page, anew=self.anew)
         self.asked.discard(src)
         self.reports[src] = report
         if not self.asked:
             self._resolve(groups)
 
     def _resolve(self, groups: Groups) -> None:
-        """All have reported."""
+        """All have reported. As long as somebody lacks a change, or must finish one, all are asked
+        again after it: two who lag behind may lack different ones."""
         reports = self.reports
         stopped = {g for report in reports.values() for g in report.stopped}
         self.halted |= stopped.intersection(self.directory.rows)
         source, newest = max(reports.items(), key=lambda item: item[1].done)
         if newest.done > self.done + 1:  # this node had no part in what it lacks
+            self.rows_from = source
             self._send(groups, (source,), AskRows(self.term))
             return
         behind = [p for p, report in reports.items() if report.done < newest.done]
@@ -349,14 +413,18 @@ class Changes(PlainState):
         if adopted is not None:
             self._install_everywhere(groups, adopted)
             return
+        endings = self._endings()
+        for protocol, of_it in endings.items():
+            self.halted |= groups.page(protocol).hangs_on(of_it).intersection(self.directory.rows)
         if self.halted - set(self.goal):
-            self._ask(groups, everybody=len(reports) == len(self.nodes))
+            self._ask(groups)
             return
-        if not self.goal:
+        self.anew = False
+        if self.goal or self.dissolving:
+            self._plan(groups, self._decide(groups, endings))
+        else:
             self.lead = Lead.IDLE
             self._lead_if_idle(groups)
-            return
-        self._plan(groups, self._decide(groups))
 
     def _bring_up(self, groups: Groups, newest: Report, behind: list[ProcessId]) -> bool:
         """Those who lag behind have had no part in what they lack, but for the last change: True if
@@ -388,24 +456,31 @@ class Changes(PlainState):
                 return change
         return None
 
-    def _decide(self, groups: Groups) -> Change:
-        """The ends of the eras, from the reports alone."""
+    def _endings(self) -> dict[str, dict[GroupId, Ending]]:
+        """By protocol: the groups that change, and what was reported of them."""
         by_protocol: dict[str, dict[GroupId, Ending]] = {}
+        nodes = frozenset(self.nodes)
+        held_of: dict[GroupId, dict[ProcessId, Held]] = {}
+        for p, report in self.reports.items():
+            for g, said in report.held:
+                held_of.setdefault(g, {})[p] = said
         for g, row in self.goal.items():
             before = self.directory.rows.get(g)
-            held: dict[ProcessId, Held] = {}
-            for p, report in self.reports.items():
-                held.update((p, said) for h, said in report.held if h == g)
             concerned = () if before is None else before.concerned
             dead = frozenset(p for p in concerned if p not in self.nodes)
             era = 0 if before is None else before.era
-            ending = Ending(era, held, dead)
+            ending = Ending(era, held_of.get(g, {}), dead, nodes)
             by_protocol.setdefault(row.entry.protocol, {})[g] = ending
+        return by_protocol
+
+    def _decide(self, groups: Groups, endings: Mapping[str, Mapping[GroupId, Ending]]) -> Change:
+        """The ends of the eras, from the reports alone."""
         ends: dict[GroupId, End] = {}
-        for protocol, endings in by_protocol.items():
-            ends.update(groups.page(protocol).decide(endings))
+        for protocol, of_it in endings.items():
+            ends.update(groups.page(protocol).decide(of_it))
         nexts = tuple(Next(row, ends[g]) for g, row in self.goal.items())
-        return Change(self.done + 1, (self.term, self.attempt), nexts, tuple(self._concerned()))
+        who = tuple(self.nodes) if self.dissolving else tuple(self._concerned())
+        return Change(self.done + 1, (self.term, self.attempt), nexts, who)
 
     def _plan(self, groups: Groups, change: Change) -> None:
         self.lead, self.planned = Lead.PREPARING, change
@@ -413,7 +488,7 @@ class Changes(PlainState):
         self._send(groups, change.who, Plan(self.term, self.attempt, change))
 
     def _on_ready(self, groups: Groups, src: ProcessId, ready: Ready) -> None:
-        if self.lead is Lead.PREPARING and ready.attempt == self.attempt:
+        if ready.attempt == self.attempt:
             self.unready.discard(src)
             if not self.unready:
                 assert self.planned is not None
@@ -434,7 +509,7 @@ class Changes(PlainState):
     def _on_installed(self, groups: Groups, src: ProcessId, word: Installed) -> None:
         if word.number == self.done or word.number == self.done + 1:
             self.uninstalled.discard(src)
-            if not self.uninstalled and self.lead is Lead.INSTALLING:
+            if not self.uninstalled:
                 self._installed_by_all(groups)
 
     def _installed_by_all(self, groups: Groups) -> None:
@@ -444,7 +519,8 @@ class Changes(PlainState):
     def _send_rows(self, groups: Groups, to: Sequence[ProcessId]) -> None:
         if to:
             rows = tuple(self.directory.rows.values())
-            self._send(groups, tuple(to), Rows(self.term, self.done, rows))
+            floor = self.directory.floor
+            self._send(groups, tuple(to), Rows(self.term, self.done, self.newest, rows, floor))
 
     # -- a node -----------------------------------------------------------------------------------
 
@@ -462,10 +538,13 @@ class Changes(PlainState):
         newest = self.newest if stop.anew else None
         report = Report(self.term, stop.attempt, self.done, newest, ready, stopped, tuple(held))
         self._send(groups, (src,), report)
+        if stop.anew:  # what a coordinator was told before it knew all changes counts no more
+            self.press(groups)
 
     def _on_plan(self, groups: Groups, src: ProcessId, plan: Plan) -> None:
         if plan.change.number != self.done + 1:
             return
+        self._check_change(groups, plan.change)
         self.prepared, self.is_ready = plan.change, False
         self.planner = (src, plan.attempt)
         for machine in groups.machines():
@@ -474,10 +553,8 @@ class Changes(PlainState):
             machine.prepare(nexts)
         self.look_whether_ready(groups)
 
-    def _by_machine(
-        self, groups: Groups, change: Change
-    ) -> list[tuple[OrderingProtocol, list[NextEra]]]:
-        found: dict[int, tuple[OrderingProtocol, list[NextEra]]] = {}
+    def _by_machine(self, groups: Groups, change: Change) -> list[tuple[Changing, list[NextEra]]]:
+        found: dict[int, tuple[Changing, list[NextEra]]] = {}
         for coming in change.groups:
             machine = groups.machine(coming.row.entry.gid)
             if machine is not None:
@@ -488,7 +565,7 @@ class Changes(PlainState):
     def _next_era(self, groups: Groups, coming: Next) -> NextEra:
         before = self.directory.rows.get(coming.row.entry.gid)
         return NextEra(
-            groups.view_of(coming.row),
+            groups.view_of(coming.row, coming.end),
             coming.end,
             None if before is None else groups.view_of(before),
         )
@@ -506,15 +583,30 @@ class Changes(PlainState):
         self.is_ready = True
         planner, attempt = self.planner
         self._send(groups, (planner,), Ready(self.term, attempt))
-        self._run_local(groups)
+        self.run_local(groups)
 
     def _on_install(self, groups: Groups, src: ProcessId, install: Install) -> None:
         change = install.change
         if change.number == self.done + 1:
+            self._check_change(groups, change)
+            self._check_ready(groups, change)
             self._install(groups, change)
         if self.me in change.who and change.number <= self.done:
             self._send(groups, (src,), Installed(self.term, change.number))
-        self.press(groups)
+        if self.dissolving and change.name[0] == self.term:
+            groups.dissolved()
+
+    def _check_change(self, groups: Groups, change: Change) -> None:
+        """Can this be the next change, as far as this node knows?"""
+        plausible.change(change, self.directory, groups.page)
+        for machine, nexts in self._by_machine(groups, change):
+            machine.check_ends(nexts)
+
+    def _check_ready(self, groups: Groups, change: Change) -> None:
+        for coming in change.groups:
+            machine = groups.machine(coming.row.entry.gid)
+            if machine is not None and not machine.is_ready(coming.row.entry.gid, coming.end):
+                raise PeerError(f"change {change.number} is decided, and frames are missing here")
 
     def _install(self, groups: Groups, change: Change) -> None:
         self.done, self.newest = change.number, change
@@ -522,14 +614,17 @@ class Changes(PlainState):
         nexts = [self._next_era(groups, coming) for coming in change.groups]
         for coming in change.groups:
             self.directory.put(coming.row)
+        self.target.forget(self.directory.prune())
         if self.leads and change is self.planned:
-            self.target.installed((coming.row for coming in change.groups), groups.page)
+            rows = [coming.row for coming in change.groups]
+            self.target.installed(self.directory, rows, groups.page)
         elif self.leads:  # wishes were held against other rows; those who have any repeat them
             self._aim_anew(groups)
         begun = {coming.row.entry.gid for coming in change.groups}
         for machine in groups.machines():
             machine.unprepare(begun)
         groups.begin(change.number, nexts)
+        self._compare(groups, begun)
 
     def _aim_anew(self, groups: Groups) -> None:
         nodes, gone = tuple(self.nodes.values()), self.target.gone
@@ -537,22 +632,27 @@ class Changes(PlainState):
 
     def _on_rows(self, groups: Groups, src: ProcessId, rows: Rows) -> None:
         """A directory for one that has none, or an old one."""
+        plausible.rows(rows, self.done, self.directory, groups.page)
         if rows.number < self.done or (rows.number == self.done and self.done):
             return
-        self.done, self.newest = rows.number, None
+        self.done, self.newest = rows.number, rows.newest
         self.prepared, self.is_ready = None, False
+        for machine in groups.machines():
+            machine.unprepare()
         known = self.directory.rows
         nexts = [
             NextEra(groups.view_of(row), groups.page(row.entry.protocol).nothing_held())
             for row in rows.rows
             if known.get(row.entry.gid) != row
         ]
-        self.directory.replace(rows.rows)
+        self.directory.replace(rows.rows, rows.floor)
         groups.begin(rows.number, nexts)
+        self._compare(groups, (*self.wants, *self.unwants))
         if self.lead is Lead.ASKING:  # it had asked for them
             self._aim_anew(groups)
-            self._ask(groups, everybody=True)
-        self.press(groups)
+            self._ask(groups)
+        else:
+            self.press(groups)
 
     def _on_ask_rows(self, groups: Groups, src: ProcessId, ask: AskRows) -> None:
         self._send_rows(groups, (src,))
@@ -564,25 +664,36 @@ class Changes(PlainState):
         assert self.lead is Lead.IDLE or self.leads, "only the coordinator leads"
         if self.prepared is not None:
             assert self.prepared.number == self.done + 1, "only the next change is prepared"
-        if self.lead is Lead.PREPARING:
+        assert not self.is_ready or self.prepared is not None, "ready for something"
+        if self.newest is not None:
+            assert self.newest.number == self.done, "the newest change is the last one"
+        assert not self.unwants.intersection(self.wants), "nobody wants in and out at once"
+        assert self.unmet <= self.unwants.union(self.wants), "unmet is what is wanted"
+        nodes = set(self.nodes)
+        if self.lead is Lead.ASKING:
+            assert self.asked <= nodes and (self.asked or self.rows_from in nodes), "asks somebody"
+            assert set(self.goal) <= self.halted, "what is stopped begins again"
+        elif self.lead is Lead.PREPARING:
             assert self.planned is not None and self.planned.number == self.done + 1, "planned next"
+            assert self.unready and self.unready <= nodes, "waits for somebody who is there"
+        elif self.lead is Lead.INSTALLING:
+            assert self.uninstalled <= nodes, "waits for those who are there"
+        else:
+            assert not (self.leads and self.halted), "nothing stays stopped"
+        self.directory.invariants()
+        if self.leads:
+            self.target.invariants(self.directory)
 
-
-FROM_COORDINATOR = (Stop, Plan, Install)
-
-HANDLERS: dict[type, Any] = {
-    WantIn: Changes._on_want_in,
-    WantOut: Changes._on_want_out,
-    WantMoved: Changes._on_want_moved,
-    WantDrained: Changes._on_want_drained,
-    WantRefounded: Changes._on_want_refounded,
-    Load: Changes._on_load,
-    Stop: Changes._on_stop,
-    Report: Changes._on_report,
-    Plan: Changes._on_plan,
-    Ready: Changes._on_ready,
-    Install: Changes._on_install,
-    Installed: Changes._on_installed,
-    AskRows: Changes._on_ask_rows,
-    Rows: Changes._on_rows,
-}
+    def check_placement(self, pages: Pages) -> None:
+        """Of the directory: groups that meet have one sequencer; no frame is at one node alone."""
+        rows = tuple(self.directory.rows.values())
+        for row in rows:
+            page = pages(row.entry.protocol)
+            alone = page.copies_frames and row.members == (row.leader,) and len(self.nodes) > 1
+            settled = self.leads and self.lead is Lead.IDLE
+            assert not (alone and settled), "the only member does not number itself"
+            share = SHARE.get(page.together or "none", 0)
+            for other in rows if share else ():
+                meet = len(set(row.members).intersection(other.members)) >= share
+                same = row.entry.protocol == other.entry.protocol
+                assert not (meet and same) or row.leader == other.leader, "S1, S2"

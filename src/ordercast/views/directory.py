@@ -8,6 +8,8 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.state import PlainState
 from ordercast.views.headers import Row
 
+MAX_EMPTY = 4096  # groups without members that are remembered, with their numbers and absentees
+
 
 class Directory(PlainState):
     """Rows by group, and who is in which."""
@@ -15,6 +17,8 @@ class Directory(PlainState):
     def __init__(self) -> None:
         self.rows: dict[GroupId, Row] = {}
         self.of: dict[ProcessId, set[GroupId]] = {}  # groups in which a node has any part
+        self.empty: set[GroupId] = set()  # groups that nobody is in
+        self.floor = 0  # no group that was forgotten has come to a higher view or era
 
     def put(self, row: Row) -> None:
         """A row that is new, or of the next era."""
@@ -24,6 +28,24 @@ class Directory(PlainState):
         self.rows[row.entry.gid] = row
         for p in row.concerned:
             self.of.setdefault(p, set()).add(row.entry.gid)
+        if row.members or row.guests:
+            self.empty.discard(row.entry.gid)
+        else:
+            self.empty.add(row.entry.gid)
+
+    def prune(self) -> list[GroupId]:
+        """Forget groups without members, if there are too many: the same ones at all nodes. Those
+        whose members left in order go first. A group of such a name that is founded later begins
+        above the floor: its numbers rise."""
+        dropped = []
+        while len(self.empty) > MAX_EMPTY:
+            g = min(self.empty, key=lambda g: (bool(self.rows[g].absent), self.rows[g].era, g))
+            row = self.rows.pop(g)
+            self._unlist(row)
+            self.empty.discard(g)
+            self.floor = max(self.floor, row.number, row.era)
+            dropped.append(g)
+        return dropped
 
     def _unlist(self, row: Row) -> None:
         for p in row.concerned:
@@ -32,11 +54,24 @@ class Directory(PlainState):
             if not groups:
                 del self.of[p]
 
-    def replace(self, rows: Iterable[Row]) -> None:
+    def replace(self, rows: Iterable[Row], floor: int) -> None:
         """All of it."""
-        self.rows, self.of = {}, {}
+        self.rows, self.of, self.empty, self.floor = {}, {}, set(), floor
         for row in rows:
             self.put(row)
+
+    def invariants(self) -> None:
+        """Checked by simulators and explorers after every step."""
+        listed = {(p, g) for p, groups in self.of.items() for g in groups}
+        parts = {(p, g) for g, row in self.rows.items() for p in row.concerned}
+        assert listed == parts, "who is in which group is known both ways"
+        empty = {g for g, row in self.rows.items() if not (row.members or row.guests)}
+        assert self.empty == empty, "groups that nobody is in are known"
+        for g, row in self.rows.items():
+            assert g == row.entry.gid, "a row is listed under its group"
+            assert row.number >= 0 and row.era >= 1, "numbers of views and eras rise from 0"
+            assert len(set(row.members)) == len(row.members), "nobody is in a group twice"
+            assert not set(row.members).intersection(row.guests), "a member is no guest"
 
     def groups_of(self, nodes: Iterable[ProcessId]) -> set[GroupId]:
         """Groups in which any of these has a part."""

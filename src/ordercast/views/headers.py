@@ -12,7 +12,9 @@ import msgspec
 
 from ordercast.core.changing import End, Held
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.nodes import GroupEntry
+from ordercast.core.waiting import NOBODY
+from ordercast.core.whereabouts import Subgroups
+from ordercast.views.groups import GroupEntry
 
 Part = Literal["member", "guest"]
 
@@ -35,11 +37,13 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     guests: tuple[ProcessId, ...]  # where guests are part of the view
     leader: ProcessId  # numbers its frames, where one process does
     absent: tuple[Absent, ...] = ()
+    subgroups: Subgroups = ()  # of its members, where the protocol has any
 
     @property
     def concerned(self) -> tuple[ProcessId, ...]:
         """All that take part in a change of it."""
-        return tuple(dict.fromkeys((*self.members, *self.guests, self.leader)))
+        leader = () if self.leader == NOBODY else (self.leader,)
+        return tuple(dict.fromkeys((*self.members, *self.guests, *leader)))
 
 
 class Next(msgspec.Struct, frozen=True, array_like=True):
@@ -155,12 +159,14 @@ class AskRows(msgspec.Struct, frozen=True, array_like=True):
     term: int
 
 
-class Rows(msgspec.Struct, frozen=True, array_like=True):
+class Rows(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """To one that has no directory, or an old one: all of it."""
 
     term: int
     number: int  # of the last change in it
+    newest: Change | None  # ... itself: the next coordinator may need it for others
     rows: tuple[Row, ...]
+    floor: int = 0  # no group that is not among them has come to a higher view or era
 
 
 CHANGE_HEADERS: tuple[type[msgspec.Struct], ...] = (

@@ -18,14 +18,18 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
+from ordercast.core.waiting import NOBODY
+from ordercast.core.whereabouts import Whereabouts
 from ordercast.membership.node_view import NodeEntry
-from ordercast.membership.nodes import GroupEntry
-from ordercast.membership.placement import Placement
+from ordercast.placement.placement import Placement
 from ordercast.views.directory import Directory
+from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Absent, Row, WantIn
 
 Pages = Callable[[str], type[OrderingProtocol]]
 
+REMEMBERING = 24  # times `refound_ticks`: for whoever has an older state of an empty group
+GATHER_TICKS = 4  # so long members of another side wait for each other
 MAX_ABSENT = 16  # members of one group that are remembered: those that were in it last
 
 
@@ -41,13 +45,17 @@ class Aim(msgspec.Struct, frozen=True):
 class Target(PlainState):
     """All groups, as the coordinator of one term wants them."""
 
-    def __init__(self, me: ProcessId, stride: int) -> None:
+    def __init__(self, me: ProcessId, stride: int, refound_ticks: int) -> None:
         self.me = me
+        self.refound_ticks = refound_ticks  # so long an empty group waits for those who are absent
+        self.waited: dict[GroupId, int] = {}  # ... and has waited
         self.stride = stride
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.gone: dict[ProcessId, NodeEntry] = {}  # were in it, and did not leave in order
         self.aims: dict[GroupId, Aim] = {}  # groups that are not known to stand as they should
         self.founders: dict[GroupId, dict[ProcessId, WantIn]] = {}  # wait to be in an empty group
+        self.gathering: dict[GroupId, dict[ProcessId, WantIn]] = {}  # come over from another side
+        self.gathered: dict[GroupId, int] = {}  # ticks since the first of them asked
         self.memory: dict[tuple[GroupId, ProcessId], int] = {}  # with which a group was founded
         self.forgotten: set[GroupId] = set()  # nobody is waited for there
         self.placements: dict[str, Placement] = {}
@@ -63,10 +71,14 @@ class Target(PlainState):
         self.nodes = {node.pid: node for node in nodes}
         self.gone = dict(gone)
         self.aims, self.founders, self.memory, self.forgotten = {}, {}, {}, set()
+        self.gathering, self.gathered = {}, {}
         self.draining &= set(self.nodes)
         placements, self.placements = self.placements, {}
         for row in directory.rows.values():
             self._know(row, pages, placements)
+        for placement in self.placements.values():  # groups that were only aimed at
+            for g in [g for g in placement.host if g not in directory.rows]:
+                placement.forget(g)
         self._bury(directory, pages)
 
     def _bury(self, directory: Directory, pages: Pages) -> None:
@@ -85,12 +97,26 @@ class Target(PlainState):
                 placement.know(g, members, aim.leader)
         self._place(directory, pages)
 
-    def installed(self, rows: Iterable[Row], pages: Pages) -> None:
-        """These rows are in force; another may have decided them."""
+    def installed(self, directory: Directory, rows: Iterable[Row], pages: Pages) -> None:
+        """These rows are in force. Who waited while another founded a group comes in now: it gets
+        the state from that one. A group whose last members went may be founded again."""
         for row in rows:
-            aim = self.aims.get(row.entry.gid)
-            if aim is None:
+            g, page = row.entry.gid, pages(row.entry.protocol)
+            if g not in self.aims:
                 self._know(row, pages, self.placements)
+            if row.members and g in self.founders:
+                waiting = self.founders.pop(g)
+                self._join(directory, g, waiting, page)
+            else:
+                self._refound(directory, g, page)
+
+    def forget(self, groups: Iterable[GroupId]) -> None:
+        """These groups had no members for long, and are no more."""
+        for g in groups:
+            self.aims.pop(g, None)
+            self.founders.pop(g, None)
+            for placement in self.placements.values():
+                placement.forget(g)
 
     def _know(self, row: Row, pages: Pages, before: Mapping[str, Placement]) -> None:
         page = pages(row.entry.protocol)
@@ -108,16 +134,15 @@ class Target(PlainState):
     def _place(self, directory: Directory, pages: Pages) -> None:
         """Groups whose leader is gone get another."""
         able = self.eligible()
-        for name, placement in self.placements.items():
+        for placement in self.placements.values():
             lost = {g for g, host in placement.host.items() if host not in self.nodes}
             for g, host in placement.place_all(lost, able).items() if lost else ():
                 self._aim(directory, g, leader=host)
             for g in [g for g in self.aims if g in placement.host]:
                 self._aim(directory, g, leader=placement.host[g])
-                self._share_out(directory, g, pages(name))
         for g, aim in tuple(self.aims.items()):
             if aim.entry.protocol not in self.placements:
-                self._aim(directory, g, leader=self._first(directory, g, aim.members))
+                self._aim(directory, g, leader=self._first(directory, aim, pages))
 
     def eligible(self) -> list[ProcessId]:
         """Who may number: the dedicated sequencers; if there are none, everybody."""
@@ -125,12 +150,21 @@ class Target(PlainState):
         dedicated = [node.pid for node in able if node.sequencer]
         return dedicated or [node.pid for node in able] or list(self.nodes)
 
-    def _first(self, directory: Directory, g: GroupId, members: tuple[ProcessId, ...]) -> ProcessId:
-        """Where no sequencer is placed, the leader is a member, the same for as long as it is."""
-        row = directory.rows.get(g)
-        if row is not None and row.leader in members:
+    def _first(self, directory: Directory, aim: Aim, pages: Pages) -> ProcessId:
+        """Where no sequencer is placed, the leader is a member, the same for as long as it is. If
+        there are only guests, somebody must number what they send."""
+        row = directory.rows.get(aim.entry.gid)
+        if row is not None and row.leader in aim.members:
             return row.leader
-        return members[0] if members else self.me
+        if aim.members:
+            return aim.members[0]
+        numbered = pages(aim.entry.protocol).declaration.sequenced
+        return self.me if aim.guests and numbered else NOBODY
+
+    @property
+    def sites(self) -> dict[ProcessId, Whereabouts]:
+        """Where the nodes are, as far as they say it."""
+        return {node.pid: node.whereabouts for node in self.nodes.values() if node.site}
 
     # -- what is aimed at -------------------------------------------------------------------------
 
@@ -170,17 +204,40 @@ class Target(PlainState):
                 self._aim(directory, g, guests=(*aim.guests, p))
                 self._lead(directory, g, page)
         elif p not in aim.members:
-            if not aim.members:
+            if self._waits(directory, g, aim, want):
                 self.founders.setdefault(g, {})[p] = want
                 self._refound(directory, g, page)
+            elif want.former:
+                self.gathering.setdefault(g, {})[p] = want
+                self._gather(directory, g, page)
             else:
                 self._join(directory, g, (p,), page)
+
+    def _gather(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
+        """Members of another side of a partition come over together: in one view, if all of them
+        ask within a few ticks."""
+        asked = self.gathering.get(g, {})
+        waiting = {p: want for p, want in asked.items() if p in self.nodes}
+        names = {self.nodes[p].name for p in waiting}
+        expected = {name for want in waiting.values() for name in want.former}
+        if waiting and (names >= expected or self.gathered.get(g, 0) >= GATHER_TICKS):
+            self.gathering.pop(g, None)
+            self._join(directory, g, tuple(waiting), page)
+
+    def _waits(self, directory: Directory, g: GroupId, aim: Aim, want: WantIn) -> bool:
+        """Must one that asks wait for somebody else to found the group? Where a state is remembered
+        one node brings it, and the others come in after it."""
+        row = directory.rows.get(g)
+        if row is not None and row.members:
+            return not aim.members
+        remembered = [self.memory.get((g, p), 0) for p in aim.members]
+        return not aim.members or want.memory > 0 or any(remembered)
 
     def _found(
         self, directory: Directory, want: WantIn, p: ProcessId, page: type[OrderingProtocol]
     ) -> Aim:
         g = want.group.gid
-        leader = self.me
+        leader = NOBODY
         if page.together is not None:
             name = want.group.protocol
             if name not in self.placements:
@@ -210,9 +267,7 @@ class Target(PlainState):
     def _lead(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
         aim = self.aims[g]
         if page.together is None:
-            self._aim(directory, g, leader=self._first(directory, g, aim.members))
-        else:
-            self._share_out(directory, g, page)
+            self._aim(directory, g, leader=self._first(directory, aim, lambda _: page))
 
     def _share_out(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
         """A group whose only member numbers it itself has no second copy of anything. Where other
@@ -229,6 +284,7 @@ class Target(PlainState):
     def want_out(self, directory: Directory, p: ProcessId, g: GroupId, pages: Pages) -> None:
         """p wants to be out of a group."""
         self._drop_founder(g, p)
+        self.gathering.get(g, {}).pop(p, None)
         aim = self.aim_of(directory, g)
         if aim is None or p not in (*aim.members, *aim.guests):
             return
@@ -279,6 +335,11 @@ class Target(PlainState):
         for placement in self.placements.values():
             for groups, to in placement.drain(p, able):
                 self._move(directory, placement, sorted(groups), to)
+        for g in sorted(directory.of.get(p, ())):
+            row = directory.rows[g]
+            only_leads = row.leader == p and p not in row.members
+            if only_leads and row.entry.protocol not in self.placements and able:
+                self._aim(directory, g, leader=able[0])
 
     def balance(
         self,
@@ -306,6 +367,30 @@ class Target(PlainState):
             self.forgotten.add(g)
             self._refound(directory, g, pages(row.entry.protocol))
 
+    def tick(self, directory: Directory, pages: Pages) -> bool:
+        """One heartbeat: True if an empty group has waited long enough, and is founded again. Who
+        asked, gave up and asks again does not wait from the beginning: it might never come in."""
+        empty = [g for g in self.waited if g in directory.rows and not directory.rows[g].members]
+        self.waited = {
+            g: self.waited.get(g, 0) + (g in self.founders)
+            for g in dict.fromkeys((*empty, *self.founders))
+        }
+        late = [g for g in self.founders if self.waited[g] >= self._patience(g)]
+        for g in late:
+            self.refound(directory, g, pages)
+        self.gathered = {g: self.gathered.get(g, 0) + 1 for g in self.gathering}
+        complete = [g for g, ticks in self.gathered.items() if ticks >= GATHER_TICKS]
+        for g in complete:
+            for want in tuple(self.gathering[g].values())[:1]:
+                self._gather(directory, g, pages(want.group.protocol))
+            self.gathering.pop(g, None)
+        return bool(late or complete)
+
+    def _patience(self, g: GroupId) -> int:
+        """Whoever remembers an older state waits longer for a newer one than who has nothing."""
+        remembers = any(want.memory for want in self.founders[g].values())
+        return self.refound_ticks * (REMEMBERING if remembers else 1)
+
     def awaited(self, directory: Directory, g: GroupId) -> list[Absent]:
         """Those who may have a newer state of an empty group than all who ask to be in."""
         row = directory.rows.get(g)
@@ -323,9 +408,11 @@ class Target(PlainState):
         return False
 
     def _refound(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
-        """Who has the newest state begins; the others come in after it."""
-        waiting = self.founders.get(g)
-        if not waiting or self.awaited(directory, g):
+        """Who has the newest state begins; the others come in after it. While the row names members
+        it is not known who of them went without a word, and must be waited for."""
+        waiting, aim, row = self.founders.get(g), self.aim_of(directory, g), directory.rows.get(g)
+        is_empty = not (aim and aim.members) and not (row and row.members)
+        if not waiting or not is_empty or self.awaited(directory, g):
             return
         memory = max(want.memory for want in waiting.values())
         first = [p for p, want in waiting.items() if want.memory == memory]
@@ -338,6 +425,10 @@ class Target(PlainState):
 
     def arrived(self, directory: Directory, nodes: Iterable[NodeEntry], pages: Pages) -> None:
         """Nodes came in: one that remembers nothing may have been waited for."""
+        if len(self.nodes) == 1:  # whatever it is the only member of, another may number now
+            for g, row in directory.rows.items():
+                if row.members == (row.leader,):
+                    self._aim(directory, g)
         self.nodes.update((node.pid, node) for node in nodes)
         for g in tuple(self.founders):
             aim = self.aim_of(directory, g)
@@ -354,6 +445,8 @@ class Target(PlainState):
         Groups that were stopped change, too, also if nothing is different: so they go on.
         """
         self._bury(directory, pages)
+        for g in tuple(self.aims):
+            self._share_out(directory, g, pages(self._protocol(directory, g)))
         changed = {g for g in self.aims if self._differs(directory, g)}
         self.aims = {g: aim for g, aim in self.aims.items() if g in changed}
         changed |= {g for g in stopped if g in directory.rows}
@@ -361,7 +454,7 @@ class Target(PlainState):
             page = pages(name)
             if page.declaration.scope == "domain" and page.together is None:
                 changed |= self._hanging_together(directory, name, changed)
-        return {g: self._next_row(directory, g) for g in sorted(changed)}
+        return {g: self._next_row(directory, g, pages) for g in sorted(changed)}
 
     def _protocol(self, directory: Directory, g: GroupId) -> str:
         aim = self.aim_of(directory, g)
@@ -393,17 +486,17 @@ class Target(PlainState):
             return True
         return (aim.members, aim.guests, aim.leader) != (row.members, row.guests, row.leader)
 
-    def _next_row(self, directory: Directory, g: GroupId) -> Row:
+    def _next_row(self, directory: Directory, g: GroupId, pages: Pages) -> Row:
         aim, row = self.aim_of(directory, g), directory.rows.get(g)
         assert aim is not None
         if row is None:
-            row = Row(aim.entry, 0, 0, (), (), aim.leader)
+            row = Row(aim.entry, directory.floor, directory.floor, (), (), aim.leader)
         number = row.number
         if aim.members != row.members:
             number = next_view_number(number, self.me, self.stride)
         return Row(
             row.entry, number, row.era + 1, aim.members, aim.guests, aim.leader,
-            self._absent(row, aim),
+            self._absent(row, aim), pages(row.entry.protocol).subgroups_of(aim.members, self.sites),
         )  # fmt: skip
 
     def _absent(self, row: Row, aim: Aim) -> tuple[Absent, ...]:
@@ -418,6 +511,24 @@ class Target(PlainState):
         back = {self.nodes[p].name for p in aim.members}
         entries = [a for a in entries if a.name not in back]
         return tuple(sorted(entries, key=lambda a: a.view)[-MAX_ABSENT:])
+
+    def invariants(self, directory: Directory) -> None:
+        """Checked by simulators and explorers after every step, at the coordinator."""
+        for aim in self.aims.values():
+            living = all(p in self.nodes for p in (*aim.members, *aim.guests))
+            assert living, "only nodes that are there are aimed at"
+            led = aim.leader in self.nodes or (aim.leader == NOBODY and not aim.members)
+            assert led, "somebody who is there leads, unless there is no member"
+        for g in self.founders:
+            row, goal = directory.rows.get(g), self.aim_of(directory, g)
+            begun = row is not None and goal is not None and row.members and goal.members
+            assert not begun, "founders wait for an empty group"
+        for placement in self.placements.values():
+            for g in placement.host:
+                found = self.aim_of(directory, g)
+                assert found is not None, "only groups that there are have a place"
+                if g in self.aims:
+                    assert placement.host[g] == found.leader, "a group is where it is placed"
 
 
 def told(rows: Iterable[Row]) -> tuple[ProcessId, ...]:

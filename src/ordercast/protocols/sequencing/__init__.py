@@ -1,1 +1,1 @@
-"""The sequencing service of source 000: many overlapping groups, several sequencers."""
+"""The sequencing service of source 000: its four orders stand in `orders`."""

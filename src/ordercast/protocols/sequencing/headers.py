@@ -1,121 +1,86 @@
-"""The packets of the sequencing service, beside those of every sequencer."""
+"""The packets of the sequencing service. Those of a change are in `ordercast.views`."""
 
 from __future__ import annotations
 
 import msgspec
 
+from ordercast.core.changing import Places
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.numbering import Context
 
-Ids = tuple[tuple[GroupId, int], ...]  # frames of the sender in other groups, by its own counts
+OwnFrames = tuple[tuple[GroupId, int], ...]
+"""frames of one sender in other groups, by its own counts"""
 
 
-class DoMulticast(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: number my frame n. The body follows."""
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """DO-MULTICAST, to the sequencer: number my frame n. The body follows."""
 
     n: int
-    context: Context = ()  # numbers that come before it: the sender has seen them
-    after: Ids = ()  # the sender's own frames before it that have no number yet; you number them
+    first: int  # my first frame to this group that is not known to be safe
+    context: Places = ()  # what I have seen: it comes before this frame
+    after: OwnFrames = ()  # my own frames before it that are not safe yet; you number them, too
 
 
-class DoNumber(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer and the members: `to` is to number my frame n. The body follows."""
+class Spread(msgspec.Struct, frozen=True, array_like=True):
+    """The same to the sequencer and to the members, where bodies travel apart from numbers."""
 
     to: ProcessId
     n: int
-    context: Context = ()
-    after: Ids = ()
+    first: int
+    context: Places = ()
+    after: OwnFrames = ()
 
 
-class Forwarded(msgspec.Struct, frozen=True, array_like=True):
-    """From a former sequencer: what `origin` sent to me."""
-
-    origin: ProcessId
-    n: int
-    context: Context
-    after: Ids
-
-
-class AcceptIn(msgspec.Struct, frozen=True, array_like=True):
-    """ACCEPT: number N, in this context, goes to frame n of `origin`. The body follows."""
+class Accept(msgspec.Struct, frozen=True, array_like=True):
+    """ACCEPT, to the members: number N goes to frame n of `origin`. The body follows."""
 
     N: int
     origin: ProcessId
     n: int
+    commit: int
     stable: int
-    context: Context
+    context: Places = ()  # in other groups, this comes before it
+    needs: Places = ()  # earlier frames of its author that a crash could still take away
 
 
-class NumberIn(msgspec.Struct, frozen=True, array_like=True):
+class Number(msgspec.Struct, frozen=True, array_like=True):
     """ACCEPT without the body, which comes from its sender."""
 
     N: int
     origin: ProcessId
     n: int
+    commit: int
     stable: int
-    context: Context
+    context: Places = ()
+    needs: Places = ()
 
 
-class AcceptedIn(msgspec.Struct, frozen=True, array_like=True):
-    """To a guest: your frames up to n are numbered, the last of them N; those up to `held` are held
-    by a member, those up to `stable` delivered by all."""
+class Ack(msgspec.Struct, frozen=True, array_like=True):
+    """RECEIVED, to the sequencer: all numbers up to `held` are here, up to `done` consumed."""
+
+    held: int
+    done: int
+
+
+class Marks(msgspec.Struct, frozen=True, array_like=True):
+    """COMMIT and STATUS, to the members: numbers up to N were given, up to `commit` may be
+    delivered, up to `stable` are consumed by all."""
+
+    N: int
+    commit: int
+    stable: int
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """ACCEPTED, to a guest: your frames up to n have their places, the last of them N, and no
+    crash takes them away; those up to `stable` are consumed by all members."""
 
     n: int
+    N: int
     stable: int
-    N: int
-    held: int
 
 
-class Moved(msgspec.Struct, frozen=True, array_like=True):
-    """PORT-MOVED: from now on `to` numbers this group."""
+class Fetch(msgspec.Struct, frozen=True, array_like=True):
+    """FETCH-MSGS: send me numbers first..last again."""
 
-    to: ProcessId
-    move: int  # so many hand-overs of this era came before
-
-
-class AskHeld(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer to a member: say so when you have delivered number N."""
-
-    N: int
-
-
-class Held(msgspec.Struct, frozen=True, array_like=True):
-    """To the sequencer: all numbers up to N are here."""
-
-    N: int
-
-
-class FetchFor(msgspec.Struct, frozen=True, array_like=True):
-    """FETCH, forwarded to one that numbered before: send those of the entries first..last to
-    process `to` whose bodies stayed with you."""
-
-    to: ProcessId
     first: int
     last: int
-
-
-class Former(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer to one that sent FETCH: these numbered before me, and will answer."""
-
-    processes: tuple[ProcessId, ...]
-
-
-class Safe(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer to one that numbered before: another member has what I had delivered when
-    your book came, or a third process has the book."""
-
-    move: int  # hand-overs of this era so far; it is not about copies that are kept from later on
-
-
-class Dismissed(msgspec.Struct, frozen=True, array_like=True):
-    """From the sequencer to one that has left with number N: its word is here, and another has what
-    it had, or nobody needs that any more."""
-
-    N: int
-
-
-class Release(msgspec.Struct, frozen=True, array_like=True):
-    """HISTORY-RELEASE, from the sequencer to one that numbered before: the bodies that stayed with
-    you are not needed any more."""
-
-    move: int  # hand-overs of this era so far; it is not about bodies that stay from later on

@@ -27,6 +27,7 @@ from operator import ge, gt
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.patience import Patience
 from ordercast.core.protocol import DeliveryLevel, Options, OrderingProtocol, on
 from ordercast.core.waiting import NOBODY
 from ordercast.core.whereabouts import Subgroups, Whereabouts
@@ -45,7 +46,7 @@ from ordercast.protocols.two_layered.headers import (
 from ordercast.protocols.two_layered.layer import Id, Layer
 from ordercast.protocols.two_layered.tally import Tally
 
-MAX_BACKOFF = 32  # words without news, and requests in vain, slow down to so many periods
+MAX_BACKOFF = 32  # requests in vain slow down to so many periods
 
 STAGES: dict[DeliveryLevel, tuple[str, ...]] = {
     "causal": ("taken",),
@@ -88,7 +89,7 @@ class ConfirmingProtocol(OrderingProtocol):
         self.announced: list[Vector] = self.reached[:]  # by the last word to the subgroup
         self.confirmed: list[Vector] = [(1,) * k for _ in self.tallies]  # ... to the gateways
         self.untold = 0  # steps forward since the last word
-        self.periods = 1  # until the next word without news
+        self.statuses = Patience(self.options.status_ms, self.options.retry_ms)
         self.seen: tuple[object, ...] = ()  # what was known when the status timer was started
         self.running: set[str] = set()  # timers
 
@@ -102,6 +103,12 @@ class ConfirmingProtocol(OrderingProtocol):
 
     def subgroups(self, members: tuple[ProcessId, ...]) -> Subgroups:
         return subgroups_of(members, self.whereabouts)
+
+    @classmethod
+    def subgroups_of(
+        cls, members: tuple[ProcessId, ...], whereabouts: Mapping[ProcessId, Whereabouts]
+    ) -> Subgroups:
+        return subgroups_of(members, whereabouts)
 
     # -- delivering -------------------------------------------------------------------------------
 
@@ -292,7 +299,7 @@ class ConfirmingProtocol(OrderingProtocol):
         """See to it that something is said if nothing moves any more."""
         if "status" not in self.running and not self.at_rest():
             self.seen = self.standing()
-            self.start_timer(g, "status", self.options.status_ms)
+            self.start_timer(g, "status", self.statuses.wait)
 
     def standing(self) -> tuple[object, ...]:
         """What changes when something moves."""
@@ -306,17 +313,21 @@ class ConfirmingProtocol(OrderingProtocol):
         if name == "ack":
             if self.untold:
                 self.tell(g)
-        elif name == "status" and not self.at_rest():
-            self.speak_up(g)
-            self.start_timer(g, "status", self.options.status_ms * self.periods)
+        elif name == "status":
+            if self.at_rest():
+                self.statuses.answered()
+            else:
+                self.speak_up(g)
+                self.start_timer(g, "status", self.statuses.wait)
 
     def speak_up(self, g: GroupId) -> None:
         """A word, if nothing has moved since the last look."""
         standing = self.standing()
         if standing != self.seen:
-            self.seen, self.periods = standing, 1
+            self.seen = standing
+            self.statuses.answered()
             return
-        self.periods = min(2 * self.periods, MAX_BACKOFF)
+        self.statuses.said_again()
         if self.main is None:
             self.tell(g)
         else:

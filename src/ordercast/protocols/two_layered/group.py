@@ -89,6 +89,7 @@ class TwoLayered(RecoveringProtocol):
         network="N0",
         header="3+m",
         packets="n-1",
+        control="4n",
         exact=False,
         silence="confirmations of every member, until all have all",
         source="002, sections 2.2 to 4",

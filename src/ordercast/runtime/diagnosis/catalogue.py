@@ -88,7 +88,7 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     "status": ("fault", "The answer is none of this release: run the same one on all nodes."),
     "full": (
         "fault",
-        "Raise max_nodes or max_starts of the node that coordinates, or start a second cluster.",
+        "Raise max_nodes of the node that coordinates, or start a second cluster.",
     ),
     "name_taken": (
         "fault",
@@ -115,6 +115,11 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     "several_clusters": (
         "fault",
         "Give seeds of one cluster only; stop the nodes of the other and start them with seeds.",
+    ),
+    "second_cluster": (
+        "fault",
+        "Two clusters of one name never become one by themselves: stop the nodes of one of them, "
+        "and start each again with seeds= of the one that stays.",
     ),
     "partition": (
         "fault",
@@ -163,7 +168,27 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
         "Something blocks that node's event loop: move long work into a thread or a process "
         "(asyncio.to_thread), or raise suspect_ms on all nodes.",
     ),
+    "trace_fails": (
+        "warning",
+        "Make room on the disk of its trace, or mend it: recording goes on by itself, and says how "
+        "many records are missing. Messages are not affected.",
+    ),
     "heartbeats_differ": ("warning", "Give all nodes the same heartbeat_ms and suspect_ms."),
+    "slow_member": (
+        "warning",
+        "Its program must read its stream (async for event in node) in a task of its own. Where "
+        "the others must not wait for it, join the group with slow='exclude'.",
+    ),
+    "standing": (
+        "warning",
+        "Its program blocks the event loop: move long work into a thread or a process "
+        "(asyncio.to_thread). After stall_ms it is excluded.",
+    ),
+    "no_pulses": (
+        "note",
+        "Open that UDP port between the nodes; else a program that blocks its event loop for "
+        "suspect_ms is excluded.",
+    ),
     "lists_differ": (
         "warning",
         "A view change may be under way: ask again in a few seconds. If it stays, the network is "

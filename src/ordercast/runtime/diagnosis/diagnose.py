@@ -13,7 +13,9 @@ from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import Doorbell, check_bind, listening
 from ordercast.runtime.diagnosis.probe import Probe, probing
 from ordercast.runtime.diagnosis.report import NodeSeen, Report
+from ordercast.runtime.diagnosis.slowness import check_slowness
 from ordercast.runtime.diagnosis.subject import Subject
+from ordercast.runtime.diagnosis.traces import check_traces
 from ordercast.runtime.diagnosis.unanswered import ProbeFailed
 from ordercast.runtime.diagnosis.unity import check_unity
 from ordercast.runtime.diagnosis.way_back import WAY_BACK, check_way_back
@@ -51,6 +53,8 @@ async def diagnose(
     check_unity(reports, diagnosis)
     check_entry(reports, subject, diagnosis)
     check_clocks(reports.values(), subject, diagnosis)
+    check_traces(reports, diagnosis)
+    check_slowness(reports, diagnosis)
 
 
 async def _search(discover: Discovery, subject: Subject, diagnosis: Diagnosis) -> list[str]:

@@ -54,9 +54,6 @@ def _check_room(address: str, report: Report, subject: Subject, diagnosis: Diagn
     if stats.max_nodes and stats.nodes >= stats.max_nodes:
         seen = f"{stats.nodes} nodes are in, and max_nodes={stats.max_nodes}"
         diagnosis.find("full", address, seen)
-    elif leads is not None and leads.max_starts and leads.starts >= leads.max_starts:
-        seen = f"{leads.starts} nodes were let in so far, and max_starts={leads.max_starts}"
-        diagnosis.find("full", address, seen)
     else:
         diagnosis.passes("room for a node", address, f"{stats.nodes} of {stats.max_nodes}")
     known = {group.name for group in report.groups}

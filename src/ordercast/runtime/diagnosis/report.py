@@ -43,9 +43,37 @@ class LeadSeen(msgspec.Struct, frozen=True):
     """The limits that the coordinator guards."""
 
     starts: int = 0
-    max_starts: int = 0
     groups: int = 0
     max_groups: int = 0
+
+
+class RecorderSeen(msgspec.Struct, frozen=True):
+    """How its trace gets to the disk."""
+
+    failing: str = ""  # why it does not
+    lost: int = 0
+
+
+class ClusterSeen(msgspec.Struct, frozen=True):
+    """Another cluster of the same name."""
+
+    coordinator: str
+    address: str
+    nodes: int = 0
+
+
+class MemberSeen(msgspec.Struct, frozen=True):
+    """A group, as one of its members or guests sees it."""
+
+    slow_members: dict[str, float] = {}
+
+
+class PulsesSeen(msgspec.Struct, frozen=True):
+    """What a node hears of the threads of others."""
+
+    port: int | None = None
+    never_heard_from: list[str] = []
+    standing_still: dict[str, float] = {}
 
 
 class StatsSeen(msgspec.Struct, frozen=True):
@@ -55,6 +83,11 @@ class StatsSeen(msgspec.Struct, frozen=True):
     max_nodes: int = 0
     loop_stalls: StallsSeen = StallsSeen()
     leads: LeadSeen | None = None
+    recorder: RecorderSeen = RecorderSeen()
+    other_clusters: list[ClusterSeen] = []
+    groups: dict[str, MemberSeen] = {}
+    guest_of: dict[str, MemberSeen] = {}
+    pulses: PulsesSeen = PulsesSeen()
 
 
 class Report(msgspec.Struct, frozen=True):

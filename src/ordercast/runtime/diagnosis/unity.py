@@ -10,6 +10,7 @@ from ordercast.runtime.diagnosis.report import NodeSeen, Report
 
 CHECK = "it is one cluster"
 MAX_NAMES = 8  # of a list that is shown
+ON_ITS_WAY = ("joining", "starting")  # states of a node that is in no cluster yet
 
 Reports = dict[str, Report]  # by the address that was asked
 
@@ -23,6 +24,7 @@ def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
     sides = _sides(running)
     if len(sides) == 1:
         _check_lists(running, diagnosis)
+        _check_rivals(running, diagnosis)
         return
     where = ", ".join(address for side in sides for address in list(side)[:1])
     seen = "; ".join(sorted(_told(side) for side in sides))
@@ -35,13 +37,13 @@ def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
 
 
 def _check_states(reports: Reports, diagnosis: Diagnosis) -> None:
-    looking = [address for address, report in reports.items() if report.state == "joining"]
+    looking = [address for address, report in reports.items() if report.state in ON_ITS_WAY]
     if looking and len(looking) == len(reports):
         seen = f"{_names(reports.values())} look for a cluster themselves, and nobody leads one"
         diagnosis.find("nobody_leads", ", ".join(looking), seen)
         return
     for address, report in reports.items():
-        if report.state == "joining":
+        if report.state in ON_ITS_WAY:
             diagnosis.find("joining", address, f"{report.name!r} looks for its cluster itself")
         elif report.state == "out":
             diagnosis.find("out", address, f"{report.name!r} is out: {report.out_reason}")
@@ -93,6 +95,19 @@ def _check_lists(reports: Reports, diagnosis: Diagnosis) -> None:
     if len(releases) > 1:
         seen = ", ".join(f"{who} runs {version}" for version, who in sorted(releases.items()))
         diagnosis.find("releases_differ", next(iter(reports)), seen)
+
+
+def _check_rivals(reports: Reports, diagnosis: Diagnosis) -> None:
+    """All who were asked are in one cluster; does one of them know of another?"""
+    for address, report in reports.items():
+        for other in report.stats.other_clusters:
+            seen = (
+                f"{report.identity} is in the cluster of {report.coordinator}, and {other.address} "
+                f"answers as another one of that name, coordinated by {other.coordinator} "
+                f"(nodes: {other.nodes})"
+            )
+            diagnosis.find("second_cluster", address, seen)
+            return
 
 
 def _names(nodes: Iterable[NodeSeen | Report]) -> str:

@@ -1,0 +1,88 @@
+"""At the coordinator of a change: the frames that all members deliver before their next view, in
+groups whose frames are not known by number.
+
+    union(g)    every frame that somebody who lives holds, with the stamp that counts
+    holder      somebody who has its body; those who lack it fetch it there
+    mark        where the numbers of a domain go on: the highest that was reported
+    last        where one process gives numbers: the last frame of each origin up to the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ordercast.core.changing import Ending, FrameAt, FramesEnd, FramesHeld
+from ordercast.core.events import Kept
+from ordercast.core.ids import GroupId, ProcessId
+
+if TYPE_CHECKING:
+    from ordercast.core.protocol import OrderingProtocol
+
+Reports = dict[ProcessId, FramesHeld]
+FrameKey = tuple[ProcessId, int]
+"""(origin, its count): a frame of one era of one group"""
+
+
+def unite(
+    page: type[OrderingProtocol], groups: Mapping[GroupId, Ending]
+) -> Iterator[tuple[GroupId, FramesEnd]]:
+    """Where each of these groups ends."""
+    reports = {g: _of_this_era(ending) for g, ending in groups.items()}
+    marks = {g: max((held.mark for held in known.values()), default=0) for g, known in
+             reports.items()}  # fmt: skip
+    highest = max(marks.values(), default=0)
+    spans_groups = page.declaration.scope == "domain"
+    for g, ending in groups.items():
+        union, holders = _union(page, ending, reports[g])
+        frames = tuple(
+            FrameAt(kept.origin, kept.n, kept.stamp, _one_of(holders[key], kept.n))
+            for key, kept in sorted(union.items())
+        )
+        last = _last(page, ending, reports[g], union) if page.declaration.sequenced else {}
+        mark = highest if spans_groups else marks[g]
+        yield g, FramesEnd(frames, mark, tuple(sorted(last.items())))
+
+
+def _of_this_era(ending: Ending) -> Reports:
+    return {
+        p: held
+        for p, held in ending.held.items()
+        if isinstance(held, FramesHeld) and held.era == ending.era
+    }
+
+
+def _union(
+    page: type[OrderingProtocol], ending: Ending, reports: Reports
+) -> tuple[dict[FrameKey, Kept], dict[FrameKey, list[ProcessId]]]:
+    union: dict[FrameKey, Kept] = {}
+    holders: dict[FrameKey, list[ProcessId]] = {}
+    for p, held in reports.items():
+        for frame in held.frames:
+            key = (frame.origin, frame.n)
+            kept = Kept(frame.origin, frame.n, frame.stamp, b"")
+            union[key] = page.better(union[key], kept) if key in union else kept
+            holders.setdefault(key, []).append(p)
+    return {key: page.attested(kept, ending.dead) for key, kept in union.items()}, holders
+
+
+def _one_of(holders: list[ProcessId], n: int) -> ProcessId:
+    """Those who hold a frame share the work of supplying it."""
+    return holders[n % len(holders)]
+
+
+def _last(
+    page: type[OrderingProtocol], ending: Ending, reports: Reports, union: dict[FrameKey, Kept]
+) -> dict[ProcessId, int]:
+    """The last frames that those who go on will have delivered. Where its own stay began even a
+    guest knows, who delivers nothing."""
+    lowest = min((held.progress for held in reports.values() if held.delivers), default=0)
+    reach = page.reach(tuple(union.values()), lowest)
+    known = (
+        pair for p, held in reports.items() for pair in held.last if held.delivers or pair[0] == p
+    )
+    last: dict[ProcessId, int] = {}
+    for q, n in (*known, *reach.last):
+        if q not in ending.dead:
+            last[q] = max(n, last.get(q, 0))
+    return last

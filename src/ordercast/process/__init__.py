@@ -1,0 +1,1 @@
+"""Everything of one node as one pure machine: cluster, groups, links, gates."""

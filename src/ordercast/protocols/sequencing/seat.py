@@ -1,0 +1,218 @@
+"""A member's part of one group."""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from ordercast.core.changing import Head, LastFrames, Place, Places
+from ordercast.core.events import View
+from ordercast.core.ids import ProcessId
+from ordercast.core.state import PlainState
+from ordercast.errors import PeerError
+
+END = 1 << 62  # as a number: after everything of an era
+
+
+class Stay(enum.IntEnum):
+    """Where a member stands. Who is outside has no seat."""
+
+    JOINING = 1  # a change that lets it in is prepared: contexts may name its era already
+    IN = 2
+    LEAVING = 3  # out of the view; the rest of its last era is delivered first
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A numbered frame, as members and sequencers keep it."""
+
+    era: int
+    N: int
+    origin: ProcessId
+    n: int
+    context: Places
+    needs: Places
+    payload: bytes
+
+    @property
+    def head(self) -> Head:
+        """Without body and context."""
+        return Head(self.N, self.origin, self.n, self.needs)
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """In a member's queue: here an era ends, and this view begins."""
+
+    view: View
+    place: Place
+    change: int  # the number of the change
+    inside: bool  # this process is in the view
+
+
+class Seat(PlainState):
+    """What a member knows of one group. The queue may begin with the rest of older eras, each of
+    them closed by a marker."""
+
+    def __init__(self, stay: Stay, at: Place, limit: int) -> None:
+        self.stay = stay
+        self.at = at  # last delivered
+        self.number = 0  # of the view that the application is in
+        self.era = 0
+        self.base = 0  # the last number of the era before
+        self.got = 0  # of this era, all numbers up to this one are here
+        self.commit = 0  # what may be delivered, as far as the sequencer has said
+        self.stable = 0  # consumed by all
+        self.known = 0  # the highest number that is known to have been given
+        self.taken = 0  # the number up to which the application has consumed
+        self.queue: deque[Entry | Marker] = deque()  # to be delivered, in order
+        self.kept: dict[int, Entry] = {}  # of this era, not stable, by number
+        self.ahead: dict[int, Entry] = {}  # came before one that is missing
+        self.bodyless: dict[tuple[ProcessId, int], Entry] = {}  # numbered; the body is on its way
+        self.bodies: dict[tuple[ProcessId, int], bytes] = {}  # came before their numbers
+        self.last: dict[ProcessId, int] = {}  # the last frame of each origin, delivered or settled
+        self.placed: dict[ProcessId, int] = {}  # ... and the last that is here with its number
+        self.own: deque[tuple[int, int]] = deque()  # (N, n) of own frames that are not stable
+        self.told = (0, 0)  # (held, done) as last acknowledged
+        self.owed = 0  # numbers taken since the last acknowledgement
+        self.source: ProcessId | None = None  # in a change: has what is missing here
+        self.ceiling = END  # in a change: nothing above this is taken up; it was not reported
+        self.limit = limit  # how far above `got` a number may lie
+
+    def begin(self, era: int, base: int, last: LastFrames) -> None:
+        """A new era, after number `base`."""
+        if self.stay is not Stay.IN:
+            self.taken = base
+        self.stay, self.era, self.base = Stay.IN, era, base
+        self.got = self.commit = self.stable = self.known = base
+        self.kept, self.ahead, self.bodyless = {}, {}, {}
+        self.last, self.placed = dict(last), dict(last)
+        self.told, self.owed, self.source = (base, base - 1), 0, None
+        self.ceiling = END
+        self.bodies = {
+            (p, n): body for (p, n), body in self.bodies.items() if n > self.last.get(p, 0)
+        }
+
+    @property
+    def delivered(self) -> int:
+        """The last number of this era that was delivered here."""
+        return self.at[1] if self.at[0] == self.era else 0
+
+    def hold(self, entry: Entry) -> bool:
+        """A numbered frame came; True if there is something new without a gap."""
+        N = entry.N
+        if self.got >= N or N in self.ahead:
+            return False
+        self.expect(N)
+        if self.known < N:
+            self.known = N
+        if self.got + 1 < N or self.ceiling < N:
+            self.ahead[N] = entry
+            return False
+        self._append(entry)
+        if self.ahead:
+            self._append_ahead()
+        return True
+
+    def has_number(self, origin: ProcessId, n: int) -> bool:
+        """Is the number of this frame here?"""
+        if n <= self.placed.get(origin, 0) or (origin, n) in self.bodyless:
+            return True
+        return any(entry.n == n and entry.origin == origin for entry in self.ahead.values())
+
+    def has_both(self, origin: ProcessId, n: int) -> None:
+        """Number and body of a frame are here: nothing of it waits for the other half. If the body
+        from its sender was lost, both came from the sequencer."""
+        self.bodyless.pop((origin, n), None)
+        self.bodies.pop((origin, n), None)
+
+    def expect(self, N: int) -> None:
+        """A number that is not here yet: it may not lie too far above those that are."""
+        if self.got + self.limit < N:
+            raise PeerError(f"number {N} lies more than {self.limit} above {self.got}")
+
+    def _append_ahead(self) -> None:
+        while self.got < self.ceiling and (entry := self.ahead.pop(self.got + 1, None)) is not None:
+            self._append(entry)
+
+    def freeze(self) -> None:
+        """What is here was reported. What comes now, nobody else may have: it must not be delivered
+        before it is known where the era ends."""
+        self.ceiling = self.got
+
+    def end_at(self, end: int, source: ProcessId | None) -> None:
+        """The era ends with this number; `source` has all up to it."""
+        self.ceiling = max(end, self.got)
+        self.known = max(self.known, end)
+        self.ahead = {N: entry for N, entry in self.ahead.items() if end >= N}
+        self._append_ahead()
+        self.source = source
+
+    def _append(self, entry: Entry) -> None:
+        self.got = entry.N
+        self.kept[entry.N] = entry
+        self.placed[entry.origin] = entry.n
+        self.bodyless.pop((entry.origin, entry.n), None)
+        self.queue.append(entry)
+
+    def learn(self, N: int, commit: int, stable: int) -> None:
+        """What the sequencer says of its marks."""
+        if not stable <= commit <= N:
+            raise PeerError(f"marks that cannot be: {stable}, {commit} of {N}")
+        self.expect(N)
+        self.known = max(self.known, N)
+        self.commit = max(self.commit, commit)
+        self.prune(min(stable, self.got))
+
+    def prune(self, stable: int) -> None:
+        """Everybody has consumed these."""
+        if stable > self.stable:
+            for N in range(self.stable + 1, stable + 1):
+                self.kept.pop(N, None)
+            self.stable = stable
+
+    def own_stable(self) -> int:
+        """The count of the last own frame that is stable now; 0: none became so."""
+        n = 0
+        while self.own and self.own[0][0] <= self.stable:
+            n = self.own.popleft()[1]
+        return n
+
+    def heads(self) -> Iterable[Head]:
+        """Of all frames that are here, without a gap, and not stable."""
+        return (entry.head for entry in self.kept.values())
+
+    def drop_after(self, end: int) -> None:
+        """The era ends with this number: what is above it was never delivered anywhere."""
+        while self.queue:
+            tail = self.queue[-1]
+            if isinstance(tail, Marker) or tail.era != self.era or end >= tail.N:
+                return
+            self.queue.pop()
+
+    def missing(self) -> tuple[int, int] | None:
+        """The first gap: numbers that are known to be given, and not here."""
+        last = min(self.ahead) - 1 if self.ahead else self.known
+        last = min(last, self.ceiling)
+        return (self.got + 1, last) if last > self.got else None
+
+    def check(self) -> None:
+        """What must always hold of a member."""
+        if self.stay is Stay.JOINING:
+            assert not (self.queue or self.kept or self.ahead), "a joiner has nothing to deliver"
+            return
+        places = [x.place if isinstance(x, Marker) else (x.era, x.N) for x in self.queue]
+        ordered = zip((self.at, *places), places, strict=False)
+        assert all(a < b for a, b in ordered), "the queue rises from what was delivered"
+        if self.stay is not Stay.IN:
+            return
+        assert self.delivered <= self.got <= self.known, "delivered <= here <= known"
+        assert self.base <= self.stable <= self.got, "what is stable is here"
+        assert self.got <= self.ceiling, "nothing is taken up after the report"
+        kept = range(self.stable + 1, self.got + 1)
+        assert all(N in self.kept for N in kept), "an unstable frame is kept"
+        assert len(self.kept) == len(kept), "what is stable is forgotten"
+        assert all(N == entry.N for N, entry in self.kept.items()), "a number has one frame"
+        assert all(self.got < N for N in self.ahead), "what is ahead is not here yet"
+        assert self.taken <= max(self.at[1], self.stable), "only what was delivered is consumed"

@@ -1,0 +1,220 @@
+"""A change at the machine of a protocol whose frames are not known by number.
+
+The pages of such protocols know three things of a change: what they hold (`unstable`), what to
+deliver before the next views (`on_flush`, `settle`), and the views themselves (`on_view`). This
+stands between a page and the change.
+
+    STOP at p      from now on nothing is sent or delivered in the groups of this machine;
+                   what the application says waits
+    REPORT         the ids of all frames that are held, no bodies
+    PLAN at p      FETCH the bodies that lack, from who has them, a piece at a time
+    INSTALL at p   one Cut: the unions are delivered in the order of the protocol, the views begin;
+                   then what the application said
+
+A packet of an era that was reported is void: what it brings is in the report of a survivor, or
+nobody may deliver it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from ordercast.core.changing import End, FrameId, FramesEnd, FramesHeld, Held, NextEra
+from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import OrderingProtocol
+from ordercast.core.state import PlainState
+from ordercast.core.uniting import FrameKey
+from ordercast.errors import PeerError
+
+PIECE = 16  # bodies that are asked for at a time, from each holder
+
+Wanted = tuple[GroupId, FrameKey]
+Stamp = tuple[int, ...]
+
+
+class FetchFrames(msgspec.Struct, frozen=True, array_like=True):
+    """To one that holds them: send me the bodies of these frames."""
+
+    frames: tuple[FrameKey, ...]
+
+
+class FrameBody(msgspec.Struct, frozen=True, array_like=True):
+    """The body of this frame follows."""
+
+    origin: ProcessId
+    n: int
+
+
+FLUSH_HEADERS: tuple[type[msgspec.Struct], ...] = (FetchFrames, FrameBody)
+
+
+class FrameFlush(PlainState):
+    """One machine of page protocols, as changes see it."""
+
+    def __init__(self, protocol: OrderingProtocol) -> None:
+        self.protocol = protocol
+        self.part: set[GroupId] = set()  # groups in whose view this process has a part
+        self.held: dict[GroupId, dict[FrameKey, Kept]] = {}  # of stopped groups: what is here
+        self.queued: list[Multicast] = []  # said while the groups are stopped
+        self.lacking: dict[ProcessId, dict[Wanted, Stamp]] = {}  # by who holds it
+        self.asked: set[Wanted] = set()  # those that are on their way
+
+    @property
+    def is_stopped(self) -> bool:
+        """Is a change of its groups under way?"""
+        return bool(self.held)
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def stop(self, groups: Iterable[GroupId]) -> None:
+        for g in groups:
+            if g in self.part and g not in self.held:
+                self.protocol.pause()
+                frames = self._frames(self.protocol.views[g])
+                self.held[g] = {(kept.origin, kept.n): kept for kept in frames}
+
+    def _frames(self, view: View) -> tuple[Kept, ...]:
+        """What this process has of a group. One that only leads it has something if it numbers."""
+        takes_part = self.protocol.me in view.senders
+        if takes_part or self.protocol.declaration.sequenced:
+            return self.protocol.unstable(view.group)
+        return ()
+
+    def stopped(self) -> Iterable[GroupId]:
+        return self.held
+
+    def report(self, g: GroupId) -> Held | None:
+        protocol, view = self.protocol, self.protocol.views.get(g)
+        if view is None or g not in self.held:
+            return None
+        takes_part = protocol.me in view.senders
+        return FramesHeld(
+            view.era,
+            tuple(FrameId(kept.origin, kept.n, kept.stamp) for kept in self.held[g].values()),
+            g in protocol.member_of,
+            protocol.report_mark(g) if takes_part else 0,
+            protocol.numbers_delivered(g),
+            protocol.frames_delivered(g),
+        )
+
+    def check_ends(self, nexts: Sequence[NextEra]) -> None:
+        if not all(isinstance(next_era.end, FramesEnd) for next_era in nexts):
+            raise PeerError("an era ends with a number, where frames have none")
+
+    def prepare(self, nexts: Sequence[NextEra]) -> None:
+        self.lacking, self.asked = {}, set()
+        for next_era in nexts:
+            g, end = next_era.view.group, next_era.end
+            assert isinstance(end, FramesEnd)
+            if g not in self.protocol.member_of:
+                continue
+            here = self.held.get(g, {})
+            for frame in end.frames:
+                key = (frame.origin, frame.n)
+                if key not in here:
+                    self.lacking.setdefault(frame.holder, {})[g, key] = frame.stamp
+        for holder in tuple(self.lacking):
+            self._fetch(holder)
+
+    def _fetch(self, holder: ProcessId) -> None:
+        """The next piece."""
+        piece: dict[GroupId, list[FrameKey]] = {}
+        for g, key in list(self.lacking[holder])[:PIECE]:
+            self.asked.add((g, key))
+            piece.setdefault(g, []).append(key)
+        for g, keys in piece.items():
+            self.protocol.send(holder, g, FetchFrames(tuple(keys)))
+
+    def unprepare(self, begun: Collection[GroupId] = ()) -> None:
+        self.lacking, self.asked = {}, set()
+
+    def is_ready(self, g: GroupId, end: End) -> bool:
+        return not any(h == g for lacking in self.lacking.values() for h, _ in lacking)
+
+    def change(self, number: int, nexts: Sequence[NextEra]) -> None:
+        flushes = [
+            Flush(e.view.group, self._union(e.view.group, e.end))
+            for e in nexts
+            if e.view.group in self.protocol.member_of
+        ]
+        for next_era in nexts:
+            self.held.pop(next_era.view.group, None)
+            self._note_part(next_era.view)
+        self.lacking, self.asked = {}, set()
+        self.protocol.handle(Cut(tuple(flushes), tuple(e.view for e in nexts)))
+        if not self.held:
+            self.protocol.resume()
+            queued, self.queued = self.queued, []
+            for multicast in queued:
+                self.protocol.handle(multicast)
+
+    def _note_part(self, view: View) -> None:
+        if self.protocol.me in view.peers:
+            self.part.add(view.group)
+        else:
+            self.part.discard(view.group)
+
+    def _union(self, g: GroupId, end: End) -> tuple[Kept, ...]:
+        assert isinstance(end, FramesEnd)
+        here = self.held.get(g, {})
+        keys = ((frame, (frame.origin, frame.n)) for frame in end.frames)
+        return tuple(
+            Kept(frame.origin, frame.n, frame.stamp, here[key].payload)
+            for frame, key in keys
+            if key in here
+        )
+
+    def forget(self, g: GroupId) -> None:
+        """The group was closed here."""
+        self.part.discard(g)
+        self.held.pop(g, None)
+        self.queued = [multicast for multicast in self.queued if multicast.group != g]
+        for lacking in self.lacking.values():
+            for wanted in [wanted for wanted in lacking if wanted[0] == g]:
+                del lacking[wanted]
+
+    # -- packets ----------------------------------------------------------------------------------
+
+    def receive(self, packet: Receive) -> None:
+        """A body is asked for, or one came."""
+        view = self.protocol.views.get(packet.group)
+        if view is None or packet.era != view.era or packet.group not in self.held:
+            return  # of an attempt that is over
+        if isinstance(packet.header, FetchFrames):
+            self._serve(packet.src, packet.group, packet.header)
+        else:
+            assert isinstance(packet.header, FrameBody)
+            self._take(packet.src, packet.group, packet.header, packet.payload)
+
+    def _serve(self, p: ProcessId, g: GroupId, fetch: FetchFrames) -> None:
+        here = self.held[g]
+        if p not in self.protocol.views[g].peers or len(fetch.frames) > PIECE:
+            raise PeerError(f"{len(fetch.frames)} frames of group {g} are asked for by process {p}")
+        for key in fetch.frames:
+            if key not in here:
+                raise PeerError(f"frame {key[1]} of process {key[0]} was never reported here")
+            self.protocol.send(p, g, FrameBody(*key), here[key].payload)
+
+    def _take(self, p: ProcessId, g: GroupId, body: FrameBody, payload: bytes) -> None:
+        key = (body.origin, body.n)
+        lacking = self.lacking.get(p, {})
+        if (g, key) not in self.asked or (g, key) not in lacking:
+            return  # of an attempt that is over
+        self.asked.discard((g, key))
+        self.held[g][key] = Kept(body.origin, body.n, lacking.pop((g, key)), payload)
+        if not lacking:
+            del self.lacking[p]
+        elif self.asked.isdisjoint(lacking):
+            self._fetch(p)
+
+    # -- plain state ------------------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """Checked by simulators and explorers after every step."""
+        assert self.part.issuperset(self.held), "only groups that this process has a part in stop"
+        assert not self.lacking or self.held, "only stopped groups lack frames"
+        assert not self.queued or self.held, "only what is said while groups are stopped waits"
+        self.protocol.invariants()

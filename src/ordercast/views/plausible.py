@@ -1,0 +1,169 @@
+"""What a peer says of groups and changes, measured by what is in force here.
+
+Everything that a node keeps, or passes on, is looked at first. Whoever says what cannot be gets a
+`PeerError`; nothing that comes through here can make a machine fail later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ordercast.core.changing import End, FramesEnd, Held, NumbersEnd, NumbersHeld, Places
+from ordercast.core.ids import check_name
+from ordercast.core.numbers import MAX_COUNT
+from ordercast.core.waiting import NOBODY
+from ordercast.errors import PeerError
+from ordercast.views.directory import Directory
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Change, Report, Row, Rows
+from ordercast.views.target import MAX_ABSENT, Pages
+
+MAX_GROUP = 2**32 - 3  # the numbers above it, and zero, are channels of the cluster itself
+MAX_GROUPS = 65_536  # of one cluster, those without members included
+MAX_BEHIND = 65_536  # changes that a node may lack
+MAX_PROCESS = 2**32 - 1
+
+
+def bounded(what: str, value: int, low: int, high: int = MAX_COUNT) -> None:
+    """A number between these."""
+    if not low <= value <= high:
+        raise PeerError(f"{what} {value} is not between {low} and {high}")
+
+
+def pids(what: str, found: Iterable[int]) -> None:
+    """Process numbers, each of them once."""
+    found = tuple(found)
+    for p in found:
+        bounded(what, p, 0, MAX_PROCESS)
+    if len(set(found)) != len(found):
+        raise PeerError(f"a {what} is named twice")
+
+
+def entry(group: GroupEntry, pages: Pages) -> None:
+    """The description of a group."""
+    bounded("group", group.gid, 1, MAX_GROUP)
+    for what, name in (("group", group.name), ("order", group.order)):
+        try:
+            check_name(what, name)
+        except ValueError as error:
+            raise PeerError(str(error)) from error
+    pages(group.protocol)
+
+
+def row(said: Row, pages: Pages) -> None:
+    """A row of the directory, by itself."""
+    entry(said.entry, pages)
+    bounded("era", said.era, 1)
+    bounded("view", said.number, 0, said.era if said.number <= said.era else MAX_COUNT)
+    pids("member", (*said.members, *said.guests))
+    bounded("leader", said.leader, NOBODY, MAX_PROCESS)
+    if len(said.absent) > MAX_ABSENT:
+        raise PeerError(f"{len(said.absent)} are absent; at most {MAX_ABSENT} are remembered")
+
+
+def change(said: Change, directory: Directory, pages: Pages) -> None:
+    """A change that may be installed next here."""
+    bounded("change", said.number, 1)
+    pids("node", said.who)
+    groups = [coming.row.entry.gid for coming in said.groups]
+    if len(set(groups)) != len(groups):
+        raise PeerError("a change names a group twice")
+    for coming in said.groups:
+        row(coming.row, pages)
+        before = directory.rows.get(coming.row.entry.gid)
+        if before is not None:
+            follows(before, coming.row, 1)
+        end(coming.end, coming.row, pages)
+
+
+def follows(before: Row, after: Row, changes: int) -> None:
+    """A row may have come from this one by so many changes."""
+    g = before.entry.gid
+    if after.entry != before.entry:
+        raise PeerError(f"group {g} is another one than before")
+    bounded(f"era of group {g}", after.era, before.era, before.era + changes)
+    bounded(f"view of group {g}", after.number, before.number)
+
+
+def end(said: End, of: Row, pages: Pages) -> None:
+    """The end of an era, of the kind that its protocol knows."""
+    kind = type(pages(of.entry.protocol).nothing_held())
+    if type(said) is not kind:
+        raise PeerError(f"{type(said).__name__} is no end of an era of {of.entry.protocol}")
+    if isinstance(said, NumbersEnd):
+        bounded("end", said.end, 0)
+        pids("origin", (p for p, _ in said.last))
+        for _, n in said.last:
+            bounded("frame", n, 0)
+
+
+def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
+    """A directory that is newer than the one here, or the first."""
+    bounded("change", said.number, 0)
+    bounded("floor", said.floor, directory.floor)
+    if done:
+        bounded("change", said.number, 0, done + MAX_BEHIND)
+    if len(said.rows) > MAX_GROUPS:
+        raise PeerError(f"{len(said.rows)} groups; at most {MAX_GROUPS} are allowed")
+    if said.number and (said.newest is None or said.newest.number != said.number):
+        raise PeerError(f"the rows of change {said.number} come without it")
+    groups = [one.entry.gid for one in said.rows]
+    if len(set(groups)) != len(groups):
+        raise PeerError("a group has two rows")
+    for one in said.rows:
+        row(one, pages)
+        before = directory.rows.get(one.entry.gid)
+        if before is not None and said.number >= done:
+            follows(before, one, said.number - done)
+    if said.newest is not None:
+        change(said.newest, Directory(), pages)
+
+
+def report(
+    said: Report, done: int, goal: Iterable[int], directory: Directory, pages: Pages, *, anew: bool
+) -> None:
+    """What a node says that it holds."""
+    bounded("change", said.done, 0 if anew else done, done + MAX_BEHIND if anew else done)
+    if anew and said.done and (said.newest is None or said.newest.number != said.done):
+        raise PeerError(f"change {said.done} is reported without it")
+    for one in (said.newest, said.prepared):
+        if one is not None:
+            change(one, directory if one.number == done + 1 else Directory(), pages)
+    if said.prepared is not None and said.prepared.number != said.done + 1:
+        raise PeerError(f"change {said.prepared.number} is prepared after {said.done}")
+    groups = [g for g, _ in said.held]
+    if len(set(groups)) != len(groups) or not set(groups).issubset(goal):
+        raise PeerError("a group is reported twice, or unasked")
+    for g, what in said.held:
+        before = directory.rows.get(g)
+        if before is not None:
+            held(what, before, pages)
+
+
+def held(said: Held, of: Row, pages: Pages) -> None:
+    """What a node has of one group."""
+    numbered = type(pages(of.entry.protocol).nothing_held()) is not FramesEnd
+    if isinstance(said, NumbersHeld) is not numbered:
+        raise PeerError(f"{type(said).__name__} is no report of {of.entry.protocol}")
+    bounded("era", said.era, 0)
+    if isinstance(said, NumbersHeld):
+        bounded("number", said.got, 0)
+        bounded("number", said.delivered, 0, said.got)
+        before = 0
+        for head in said.heads:
+            bounded("number", head.N, before + 1, said.got)
+            before = head.N
+            bounded("frame", head.n, 1)
+            bounded("origin", head.origin, 0, MAX_PROCESS)
+            places(head.needs)
+        pids("origin", (p for p, _ in said.last))
+        for _, n in said.last:
+            bounded("frame", n, 0)
+
+
+def places(said: Places) -> None:
+    """Places in other groups."""
+    for g, era, number in said:
+        bounded("group", g, 1, MAX_GROUP)
+        bounded("era", era, 0)
+        bounded("number", number, 0)

@@ -1,0 +1,40 @@
+"""Groups that nobody is in are remembered, up to a limit."""
+
+from __future__ import annotations
+
+from ordercast.views import directory as module
+from ordercast.views.directory import Directory
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Absent, Row
+
+
+def row(g, era=1, members=(), absent=()):
+    return Row(GroupEntry(g, f"g{g}", "hybrid", "seq", 7), era, era, members, (), 0, absent)
+
+
+def test_the_oldest_groups_without_members_are_forgotten_and_numbers_rise(monkeypatch):
+    monkeypatch.setattr(module, "MAX_EMPTY", 2)
+    directory = Directory()
+    directory.put(row(1, era=9, absent=(Absent("a", 1, 9),)))
+    directory.put(row(2, era=7))
+    directory.put(row(3, era=5, members=(1,)))
+    directory.put(row(4, era=6))
+    assert directory.prune() == [4]
+    assert set(directory.rows) == {1, 2, 3}
+    assert directory.floor == 6
+    directory.invariants()
+
+
+def test_a_group_that_was_forgotten_begins_above_all_that_it_may_have_had():
+    from ordercast.membership.node_view import NodeEntry
+    from ordercast.views.headers import WantIn
+    from ordercast.views.target import Target
+    from tests.views.oracle_cluster import ORDERS
+
+    directory, target = Directory(), Target(0, 1, 1 << 30)
+    directory.floor = 6
+    pages = {"seq": ORDERS["hybrid"]}.__getitem__
+    target.begin(directory, (NodeEntry(0, "z", 1), NodeEntry(1, "a", 1)), {}, pages)
+    target.want_in(directory, 1, WantIn(row(4).entry, "member"), pages)
+    founded = target.next_rows(directory, (), pages)[4]
+    assert (founded.number, founded.era) == (7, 7)
