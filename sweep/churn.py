@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
+
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.membership.agreement import ClusterOptions, Policy
 from ordercast.membership.agreement_headers import EndView, InstallView, ProposeView
@@ -66,7 +68,7 @@ def churn(
             reply=rng.choice((0.0, 0.7)),
             depth=3,
         ),
-        network=rng.choice(NETWORKS),
+        network=with_connections(rng.choice(NETWORKS), seed),
         faults=(*faults, Calm(at_ms=last)),  # and whatever was cut is whole again
         seed=seed,
         options=Options(
@@ -87,6 +89,13 @@ def churn(
         voters=voters,
         until_ms=last + SETTLE_MS,
     )
+
+
+def with_connections(network: NetworkModel, seed: int) -> NetworkModel:
+    """Live nodes speak of the cluster on connections, also if groups use datagrams: so in half of
+    the runs. In the others everything suffers the same."""
+    chosen = not network.fifo and Random(f"connections {seed}").random() < 0.5
+    return msgspec.structs.replace(network, connections=chosen)
 
 
 def _voters(seed: int, hosts: int) -> tuple[int, ...]:

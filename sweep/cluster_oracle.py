@@ -227,7 +227,7 @@ def blocked(done: ClusterRun) -> Iterator[str]:
     out_of_place = list(misplaced(done))
     if not out_of_place:
         took = done_ms(done) - done.last_fault_ms
-        if took > UNBLOCKED_MS:
+        if took > UNBLOCKED_MS + done.simulation.awaited_ms:
             yield f"it took {took:.0f} ms until everything was in place again"
     elif enough_live(done):
         yield f"enough nodes live, but {out_of_place[0]}"

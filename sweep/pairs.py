@@ -51,11 +51,13 @@ PARAMETERS = {
     "trace": ("application", "protocol"),
 }
 
-NETWORKS = {
+NETWORKS = {  # as live nodes have them: packets of the cluster travel on connections
     "connections": NetworkModel(fifo=True),
-    "datagrams": NetworkModel(),
-    "lossy datagrams": NetworkModel(loss=0.05, duplicate=0.05),
-    "broadcasts": NetworkModel(loss=0.02, broadcast=True, delay=Uniform(300, 2500)),
+    "datagrams": NetworkModel(connections=True),
+    "lossy datagrams": NetworkModel(loss=0.05, duplicate=0.05, connections=True),
+    "broadcasts": NetworkModel(
+        loss=0.02, broadcast=True, delay=Uniform(300, 2500), connections=True
+    ),
 }
 
 MEMBERS: tuple[Host, ...] = (0, 1, 2, 3)

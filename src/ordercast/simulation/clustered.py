@@ -176,6 +176,9 @@ class ClusterSimulation(Simulation):
         self.disturbances: list[float] = []  # when faults struck, in ms
         self.own: dict[tuple[ProcessId, GroupId], int] = {}  # own messages delivered
         self.memories: dict[tuple[Host, GroupId], int] = {}  # the last view a program has seen
+        self.awaited_ms = (
+            0.0  # so much longer the run was, for groups that wait for a former member
+        )
         self.shared_out = Output()
 
     def host_of(self, p: ProcessId) -> Host:
@@ -213,6 +216,7 @@ class ClusterSimulation(Simulation):
             self.pages,
             cluster_options=self.config.cluster,
             network=self.config.network.network_class(partitions=True),
+            cluster_network=self.config.network.cluster_class(),
             options=consuming(self.config.options, self.config.consume_ms),
             out=self.shared_out,
         )
@@ -242,6 +246,7 @@ class ClusterSimulation(Simulation):
 
     def connect_all(self) -> None:
         """The network is whole again, or parted in another way."""
+        self.medium.go_on(self.now)
         for host in self.current:
             self._connect(host)
 
@@ -618,8 +623,9 @@ def simulate_cluster(config: ClusterConfig) -> ClusterOutcome:
         with no_collection():
             simulation.start()
             simulation.run(Limits(ticks=end, events=5_000_000, quiet=end))
-            if simulation.awaits_former_members():  # that lasts longer than anything else
-                end += round(REMEMBERING * config.cluster.refound_ms * TICKS_PER_MS)
+            if simulation.awaits_former_members():
+                simulation.awaited_ms = REMEMBERING * config.cluster.refound_ms
+                end += round(simulation.awaited_ms * TICKS_PER_MS)
                 simulation.run(Limits(ticks=end, events=5_000_000, quiet=end))
     except Exception as error:
         error.add_note(f"in a simulated cluster with seed={config.seed}, tick {simulation.now}")

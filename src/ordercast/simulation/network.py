@@ -15,6 +15,7 @@ from ordercast.core.declaration import Network
 from ordercast.core.events import Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Transmit
+from ordercast.process.process import CLUSTER_GROUP
 from ordercast.reliability.link import Linked
 from ordercast.simulation.agenda import Arrival, Lane
 from ordercast.simulation.delays import Delay, Uniform
@@ -32,6 +33,9 @@ class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
     fifo: bool = False  # packets of one process to another arrive in the order they were sent
     broadcast: bool = False  # one packet reaches all its receivers; each may lose it by itself
     transform: Callable[[Receive], Receive] | None = None  # every packet, e.g. through a codec
+    # packets of the cluster travel on connections, as those of live nodes do: none is lost or
+    # overtaken, a cut holds them up until it is healed, a crash loses the last of them
+    connections: bool = False
 
     def __post_init__(self) -> None:
         for name in ("loss", "duplicate"):
@@ -50,6 +54,10 @@ class NetworkModel(msgspec.Struct, frozen=True, kw_only=True):
         if self.duplicate > 0 or not self.fifo:
             return "N1"
         return "N2"
+
+    def cluster_class(self) -> Network | None:
+        """The class of what carries packets of the cluster, if that is something else."""
+        return "N2" if self.connections else None
 
 
 class Medium:
@@ -71,8 +79,9 @@ class Medium:
         self.orderly = not (model.loss or model.duplicate or model.fifo)
         # the tick of the last arrival, by sender and receiver; kept only for fifo
         self.last_arrival: list[list[int]] = (
-            [[0] * processes for _ in range(processes)] if model.fifo else []
+            [[0] * processes for _ in range(processes)] if model.fifo or model.connections else []
         )
+        self.held_up: list[Arrival] = []  # on connections that are cut, in order
         self.side: list[int] | None = None  # of each process, while there is a partition
         # one per receiver, or one for all on a broadcast network; by what they carry
         self.packets_of: dict[type[msgspec.Struct], int] = {}
@@ -98,6 +107,9 @@ class Medium:
             kind = type(header) if type(header) is not Linked else type(header.header)
             self.packets_of[kind] = self.packets_of.get(kind, 0) + copies
             self.bytes_from[src] += copies * len(payload)
+            if group == CLUSTER_GROUP and self.model.connections:
+                self._carry_on_connections(src, receivers, batch, now)
+                continue
             if self.side is not None:
                 receivers = self._reachable(src, receivers)
             fates = self._draw(len(receivers))
@@ -107,6 +119,25 @@ class Medium:
             else:
                 for receiver, fate in zip(receivers, fates, strict=True):
                     self._suffer(receiver, batch, now, fate)
+
+    def _carry_on_connections(
+        self, src: ProcessId, receivers: Iterable[ProcessId], batch: tuple[Receive], now: int
+    ) -> None:
+        last = self.last_arrival[src]
+        for receiver in receivers:
+            if self.reaches(src, receiver):
+                delay = self.model.delay.draw(self.rng, 1)[0]
+                last[receiver] = tick = max(now + delay, last[receiver])
+                self.packets[tick].append((receiver, batch))
+            else:
+                self.cut += 1
+                self.held_up.append((receiver, batch))
+
+    def go_on(self, now: int) -> None:
+        """Connections that are whole again bring what they held up."""
+        held_up, self.held_up = self.held_up, []
+        for receiver, batch in held_up:
+            self._carry_on_connections(batch[0].src, (receiver,), batch, now)
 
     def partition(self, sides: Sequence[Sequence[ProcessId]], processes: int) -> None:
         """From now on a packet passes only inside one side; who is in no side is in the last."""
@@ -132,20 +163,23 @@ class Medium:
     def forget_sender(self, p: ProcessId, probability: float) -> None:
         """Lose each packet of p that is under way with this probability.
 
-        With `fifo` nothing arrives behind a lost one, as on a connection that breaks.
+        Nothing arrives behind a lost one on a connection that breaks, and with `fifo`.
         """
-        broken: set[ProcessId] = set()  # receivers that get nothing more from p
+        broken: set[tuple[ProcessId, bool]] = set()  # (receiver, on a connection): nothing more
         for tick in sorted(self.packets):
             kept = []
             for arrival in self.packets[tick]:
                 receiver, batch = arrival
-                if batch[0].src == p and (receiver in broken or self.rng.random() < probability):
+                connected = self.model.connections and batch[0].group == CLUSTER_GROUP
+                is_gone = (receiver, connected) in broken
+                if batch[0].src == p and (is_gone or self.rng.random() < probability):
                     self.lost += 1
-                    if self.model.fifo:
-                        broken.add(receiver)
+                    if self.model.fifo or connected:
+                        broken.add((receiver, connected))
                 else:
                     kept.append(arrival)
             self.packets[tick] = kept
+        self.held_up = [arrival for arrival in self.held_up if arrival[1][0].src != p]
 
     def _draw(self, count: int) -> list[int]:
         end = self.next_fate + count

@@ -307,9 +307,16 @@ class SequencingService(OrderingProtocol):
             if self._take_up(p, request):
                 return
             waiting = self.waiting[p] = deque()
-        if len(waiting) >= self.options.max_held:
-            raise PeerError(f"more than {self.options.max_held} requests that cannot be numbered")
-        if not any(_is_same(held, request) for held in waiting):
+        for place, held in enumerate(waiting):
+            if _is_same(held, request):
+                # p asked with `after` a frame in a group that has moved away since: that request
+                # waits for ever. It is repeated without; what is said last counts.
+                waiting[place] = request
+                break
+        else:
+            if len(waiting) >= self.options.max_held:
+                most = self.options.max_held
+                raise PeerError(f"more than {most} requests that cannot be numbered")
             waiting.append(request)
         self._take_up_waiting(p)
 
