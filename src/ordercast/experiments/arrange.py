@@ -29,6 +29,7 @@ from ordercast.simulation.faults import Crash, Fault, Heal, Partition
 from ordercast.simulation.workload import Planned, Workload
 
 Groups = Mapping[GroupId, frozenset[ProcessId]]
+QUIET_MS = 600_000.0  # a run with long waits for repeated words comes to rest after minutes
 ENTRIES = ("receive_entry_us", "send_entry_us", "destination_entry_us")  # of a cost model
 
 
@@ -83,6 +84,7 @@ def arranged(
         sites=_sites(run),
         trace=trace,
         costs=_costs(run, costs),
+        quiet_ms=QUIET_MS,
     )
 
 

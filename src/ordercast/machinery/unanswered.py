@@ -15,19 +15,25 @@ from ordercast.core.patience import Patience
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
 
-LATE = 4  # an answer may take so many times as long as the options say, without a loss
+LATE = 4  # an answer may take so many times as long as the options say, without a loss ...
+LATEST_MS = 2000  # ... but no longer than this, unless the options say more
+
+
+def _latest(ms: int) -> int:
+    """How long an answer may take where nothing is repeated before `ms`."""
+    return max(ms, min(LATE * ms, LATEST_MS))
 
 
 class Unanswered(PlainState):
     """What a member asked, reported and fetched; what the sequencer expects to be reported."""
 
     def __init__(self, options: Options) -> None:
-        self.requests = Patience(options.retry_ms, LATE * options.retry_ms)
+        self.requests = Patience(options.retry_ms, _latest(options.retry_ms))
         self.oldest = 0  # own frame that had no number when last looked at
-        self.reports = Patience(options.retry_ms, LATE * options.retry_ms)
+        self.reports = Patience(options.retry_ms, _latest(options.retry_ms))
         self.standing: tuple[int, ...] = ()  # what was known when the wait for an answer began
         self.noted = 0  # the number that the last STATUS says was reported by this member
-        self.fetches = Patience(options.gap_ms, LATE * options.gap_ms)
+        self.fetches = Patience(options.gap_ms, _latest(options.gap_ms))
         self.horizon = 0  # the highest number known when the wait for missing ones began
         self.fetched = -1  # the last number delivered when missing ones were fetched last
         self.statuses = Patience(options.status_ms, options.retry_ms)
