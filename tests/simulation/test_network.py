@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 from ordercast.core.events import Receive
+from ordercast.membership.agreement_headers import Heartbeat
+from ordercast.membership.node_view import ViewId
+from ordercast.process.process import CLUSTER_GROUP
 from ordercast.simulation import (
     Constant,
     Exponential,
@@ -18,7 +22,9 @@ from ordercast.simulation import (
     all_senders,
     one_sender,
 )
+from ordercast.simulation.agenda import Agenda
 from ordercast.simulation.log import Sent
+from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import unpack
 
 Stage = Callable[..., Any]
@@ -142,6 +148,39 @@ def test_a_packet_under_way_when_the_partition_begins_still_arrives(stage: Stage
     )
     run.run()
     assert numbers(run.machines[1]) == [1]
+
+
+def carried(medium: Medium, start: int = 0) -> list[tuple[int, int]]:
+    """(receiver, era) of the packets of the cluster from tick `start` on, as they arrive."""
+    ticks = sorted(tick for tick in medium.packets if tick >= start)
+    return [(to, batch[0].era) for tick in ticks for to, batch in medium.packets[tick]]
+
+
+def test_connections_keep_packets_of_the_cluster_in_order_and_a_cut_holds_them_up() -> None:
+    model = NetworkModel(loss=0.9, delay=Uniform(10, 5000), connections=True)
+    medium = Medium(model, 3, Agenda().packets, Random(1))
+
+    def say(first: int, last: int, now: int) -> None:
+        for era in range(first, last + 1):
+            medium.carry(0, now, [((1, 2), CLUSTER_GROUP, era, Heartbeat(ViewId()), b"")])
+
+    say(1, 20, now=1)
+    medium.partition(((1,),), 3)
+    say(21, 30, now=2)
+    assert [era for to, era in carried(medium) if to == 1] == list(range(1, 21))
+    assert [era for to, era in carried(medium) if to == 2] == list(range(1, 31))
+    medium.heal()
+    medium.go_on(10_000)
+    assert [era for to, era in carried(medium) if to == 1] == list(range(1, 31))
+
+
+def test_a_crash_loses_the_last_packets_of_a_connection_and_none_before_them() -> None:
+    medium = Medium(NetworkModel(connections=True), 2, Agenda().packets, Random(3))
+    for era in range(1, 41):
+        medium.carry(0, era, [((1,), CLUSTER_GROUP, era, Heartbeat(ViewId()), b"")])
+    medium.forget_sender(0, 0.1)
+    kept = [era for _, era in carried(medium)]
+    assert 0 < len(kept) < 40 and kept == list(range(1, len(kept) + 1))
 
 
 def test_every_packet_passes_through_the_transform(stage: Stage) -> None:

@@ -7,6 +7,10 @@ import pytest
 from ordercast.core.changing import NextEra, NumbersEnd
 from ordercast.core.events import Receive, View
 from ordercast.protocols.sequencing.headers import Accept, Request
+from ordercast.views.changes import Changes
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Row
+from ordercast.views.table import Lead
 from tests.views import wrong_machines as wrong
 from tests.views.explorer import explore
 
@@ -63,3 +67,12 @@ def test_a_wish_to_be_in_again_outlives_the_coordinator_that_was_told_to_let_go(
     """A node wants out, and in again, and the coordinator crashes: it is in at the end."""
     states, ends, _ = explore("wish", 300)
     assert states and ends
+
+
+def test_only_the_coordinator_moves_what_a_leaving_node_numbers():
+    """The node that leaves takes over in agreement; the view that says so is not in force yet."""
+    changes = Changes(2)
+    changes.coordinator = 1
+    changes.directory.put(Row(GroupEntry(1, "g", "hybrid", "seq", 7), 1, 1, (2,), (), 2))
+    assert not changes.unburden(None, 2)
+    assert changes.lead is Lead.IDLE and not changes.local

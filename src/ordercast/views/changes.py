@@ -104,6 +104,7 @@ class Changes(PlainState):
         self.term = 0
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.coordinator: ProcessId = -1
+        self.gone: dict[ProcessId, NodeEntry] = {}  # went without a word; rows still name them
         self.dissolving = False  # this side ends in order: one last change, of all groups
         self.directory = Directory()
         self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in, while it does
@@ -154,19 +155,21 @@ class Changes(PlainState):
                 self.target.arrived(self.directory, new, groups.page)
                 self._lead_if_idle(groups)
         else:
-            self._begin_term(groups, view, {node.pid: node for node in excluded})
+            self._begin_term(groups, view, excluded)
         self.run_local(groups)
 
-    def _begin_term(
-        self, groups: Groups, view: NodeView, gone: Mapping[ProcessId, NodeEntry]
-    ) -> None:
+    def _begin_term(self, groups: Groups, view: NodeView, excluded: Iterable[NodeEntry]) -> None:
+        # Two die one after the other, the second before the change that buries the first is
+        # installed. Both must be known then: an empty group waits for those who were in it.
+        known = {p: node for p, node in self.gone.items() if p in self.directory.of}
+        self.gone = known | {node.pid: node for node in excluded}
         self.term = view.term
         self.lead, self.uninstalled = Lead.IDLE, set()
         self.halted, self.renews = set(), view.anew
         self.planned = None  # if all have prepared it, it is adopted, against a target of now
         self.anew, self.rows_from = self.leads, -1
         if self.leads:
-            self.target.begin(self.directory, tuple(self.nodes.values()), gone, groups.page)
+            self._aim_anew(groups)
             self._ask(groups)
         else:
             self.press(groups)
@@ -627,8 +630,8 @@ class Changes(PlainState):
         self._compare(groups, begun)
 
     def _aim_anew(self, groups: Groups) -> None:
-        nodes, gone = tuple(self.nodes.values()), self.target.gone
-        self.target.begin(self.directory, nodes, gone, groups.page)
+        nodes = tuple(self.nodes.values())
+        self.target.begin(self.directory, nodes, self.gone, groups.page)
 
     def _on_rows(self, groups: Groups, src: ProcessId, rows: Rows) -> None:
         """A directory for one that has none, or an old one."""
