@@ -18,8 +18,7 @@ from ordercast.errors import PeerError
 from ordercast.protocols.sequencing.book import Book
 from ordercast.protocols.sequencing.headers import Request, Spread
 from ordercast.protocols.sequencing.part import Environment, Part
-
-NOWHERE: Place = (0, 0)
+from ordercast.protocols.sequencing.seat import NOWHERE
 
 
 class Contexts(Part):

@@ -43,9 +43,6 @@ class OwnSender(Protocol):
 class OwnSequencer(Protocol):
     """The sequencer at the same process, as the queues see it."""
 
-    def numbers(self, g: GroupId) -> bool:
-        """Is this process the sequencer of g?"""
-
     def is_safe(self, h: GroupId, era: int, N: int) -> bool:
         """Does no crash take this number away?"""
 
@@ -140,7 +137,7 @@ class Delivery(Part):
 
     def _is_secure(self, g: GroupId, seat: Seat, entry: Entry) -> bool:
         """Do enough hold it, and the earlier frames of its author, whatever crashes?"""
-        if self.sequencer.numbers(g):
+        if self.views[g].leader == self.me:
             if seat.commit < entry.N:
                 return False
             if self.sequencer.is_safe(g, entry.era, entry.N):
@@ -166,8 +163,9 @@ class Delivery(Part):
             seat.last[entry.origin] = entry.n
         self.out.deliveries.append((g, entry.origin, entry.n, entry.N, entry.payload))
         if self.causal:
-            for h, era, N in (*entry.context, (g, entry.era, entry.N)):
+            for h, era, N in entry.context:
                 self.sender.saw(h, (era, N))
+            self.sender.saw(g, seat.at)
         if entry.origin == self.me:
             if seat.stable < entry.N or entry.era != seat.era:
                 seat.own.append((entry.N, entry.n))

@@ -157,7 +157,7 @@ class Member(Part):
         if n:
             self.sender.consumed(g, n)
 
-    # -- what the sequencer at this process says --------------------------------------------------
+    # -- beside the sequencer, or the sender, of the same process ---------------------------------
 
     def numbered_here(self, g: GroupId, entry: Entry, commit: int, stable: int) -> None:
         """A frame of a group that this process is in got its number."""

@@ -1,8 +1,8 @@
 """What the parts of the sequencing service at one process share.
 
-A part owns some of the state: its tables, and nothing else. Everything else that it uses is lent to
-it when the parts are connected, and connected again after a copy: the environment below, and the
-few questions that it may ask another part (the `Own...` protocols beside each part).
+A part owns its tables. Whatever else it uses is lent to it when the parts are connected, at the
+beginning and after a copy: the environment below, and the few questions that it may ask another
+part of the same process, which stand above it as protocols (`OwnSender`, `OwnMember`, ...).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Part(PlainState):
     lent: ClassVar[frozenset[str]] = frozenset(Environment._fields)
 
     def share(self, env: Environment) -> None:
-        """Every use of these is by name: a part on the way of each frame looks them up often."""
+        """As fields of its own: a part that sees every frame looks them up often."""
         self.me, self.options = env.me, env.options
         self.views, self.out = env.views, env.out
         self.timers, self.resilience = env.timers, env.resilience

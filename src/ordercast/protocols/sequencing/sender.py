@@ -17,8 +17,7 @@ from ordercast.errors import PeerError
 from ordercast.protocols.sequencing.headers import Answer, Asked, Request, Spread
 from ordercast.protocols.sequencing.outbox import Outbox, Own
 from ordercast.protocols.sequencing.part import Environment, Part
-
-NOWHERE: Place = (0, 0)
+from ordercast.protocols.sequencing.seat import NOWHERE
 
 
 class OwnSequencer(Protocol):
@@ -87,7 +86,7 @@ class Sender(Part):
             own.request = Request(own.n, first, context, after)
         outbox.left(own, view.leader)
         self._ask(own, view)
-        if self.options.lossy:
+        if self.options.lossy and (own.group, "retry") not in self.timers.running:
             self.timers.start(own.group, "retry", self.timers.waits(own.group).requests.wait)
         return True
 
