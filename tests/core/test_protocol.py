@@ -241,7 +241,7 @@ def test_a_kept_frame_is_forgotten_only_when_all_have_delivered_it(
 def payloads_kept(machine: OrderingProtocol) -> list[bytes]:
     """What a change would supply to others."""
     if isinstance(machine, SequencingService):
-        book, seat = machine.books.get(G), machine.seats.get(G)
+        book, seat = machine.sequencer.books.get(G), machine.member.seats.get(G)
         frames = {**({} if seat is None else seat.kept), **({} if book is None else book.frames)}
         return [entry.payload for entry in frames.values()]
     return [kept.payload for kept in machine.unstable(G)]

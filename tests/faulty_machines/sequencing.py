@@ -1,4 +1,7 @@
-"""Faults in the sequencing service: the printed rules of 000, and tempting readings of them."""
+"""Faults in the sequencing service: the printed rules of 000, and tempting readings of them.
+
+Most are faults in one part of the service; the machine that has it stands below the part.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ import msgspec
 from ordercast.core.changing import End, Ending, NextEra, NumbersEnd, Place, Places
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options
 from ordercast.protocols.sequencing.book import Book
-from ordercast.protocols.sequencing.headers import OwnFrames, Request, Spread
+from ordercast.protocols.sequencing.changes import EraChanges
+from ordercast.protocols.sequencing.contexts import Contexts
+from ordercast.protocols.sequencing.delivery import Delivery
+from ordercast.protocols.sequencing.headers import Asked, OwnFrames, Request, Spread
+from ordercast.protocols.sequencing.member import Member
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
     SequencingCausal,
@@ -19,41 +25,54 @@ from ordercast.protocols.sequencing.orders import (
     SequencingHybrid,
 )
 from ordercast.protocols.sequencing.seat import Entry, Marker, Seat, Stay
-from ordercast.protocols.sequencing.service import Waits
+from ordercast.protocols.sequencing.sender import Sender
+from ordercast.protocols.sequencing.sequencer import Sequencer
 
 ID = 0  # as an era: the number is a sender's own count
 
 # -- numbers --------------------------------------------------------------------------------------
 
 
-class NumbersOnArrival(Sequencing):
+class ArrivalSequencer(Sequencer):
     """The next number for whatever comes next; only a repeat is recognised."""
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
+    def __init__(self, contexts: Contexts) -> None:
+        super().__init__(contexts)
         self.came: set[tuple[GroupId, ProcessId, int]] = set()
 
-    def _take_up(self, p: ProcessId, request: Waits) -> bool:
-        g, _, asked, m = request
+    def _take_up(self, p: ProcessId, asked: Asked) -> bool:
+        g, _, request, m = asked
         if g not in self.views:
             return False
-        if g in self.books and (g, p, asked.n) not in self.came:
-            self.came.add((g, p, asked.n))
-            self._number(p, g, self.books[g], asked, m)
+        if g in self.books and (g, p, request.n) not in self.came:
+            self.came.add((g, p, request.n))
+            self._number(p, g, self.books[g], request, m)
         return True
 
 
-class KeepsNoHistory(Sequencing):
+class NumbersOnArrival(Sequencing):
+    """Numbers in the order of arrival, which need not be the sender's."""
+
+    sequencer_part = ArrivalSequencer
+
+
+class ForgetfulSequencer(Sequencer):
     """As printed: nothing is stored, so FETCH has no answer."""
 
     def _send_entry(self, p: ProcessId, g: GroupId, entry: Entry) -> None:
         return
 
 
+class KeepsNoHistory(Sequencing):
+    """No answer to FETCH."""
+
+    sequencer_part = ForgetfulSequencer
+
+
 # -- delivery -------------------------------------------------------------------------------------
 
 
-class WaitsForTheSameSet(Sequencing):
+class SameSetDelivery(Delivery):
     """T2 as printed, with D empty at first: what the context says of this process's groups is what
     it has delivered of them, no more and no less."""
 
@@ -68,7 +87,13 @@ class WaitsForTheSameSet(Sequencing):
         return super()._may_deliver(g, seat, item)
 
 
-class WaitsForTheSameNumbers(SequencingCausal):
+class WaitsForTheSameSet(Sequencing):
+    """T2 as printed."""
+
+    delivery_part = SameSetDelivery
+
+
+class SameNumbersDelivery(Delivery):
     """T2 as equality of the numbers that the context names."""
 
     def _may_deliver(self, g: GroupId, seat: Seat, item: Entry | Marker) -> bool:
@@ -78,6 +103,12 @@ class WaitsForTheSameNumbers(SequencingCausal):
                     self.blocked.setdefault(h, set()).add(g)
                     return False
         return super()._may_deliver(g, seat, item)
+
+
+class WaitsForTheSameNumbers(SequencingCausal):
+    """T2 as equality."""
+
+    delivery_part = SameNumbersDelivery
 
 
 class AdmitsWithoutHolding(Sequencing):
@@ -96,16 +127,22 @@ class CausalWithoutHolding(SequencingCausal):
         self.unprepare()
 
 
-class MergesForeignGroups(CausalWithoutHolding):
+class MergingChanges(EraChanges):
     """D := merge(D, context): numbers of a group that it joins later count as delivered."""
 
-    def _change_seat(self, number: int, view: View, end: NumbersEnd, *, inside: bool) -> None:
-        before = self.seats.get(view.group)
-        joins = inside and (before is None or before.stay is not Stay.IN)
-        super()._change_seat(number, view, end, inside=inside)
-        era, known = self.context.get(view.group, (0, 0))
+    def _mark_end(self, number: int, view: View, end: NumbersEnd) -> None:
+        before = self.member.seats.get(view.group)
+        joins = self.me in view.members and (before is None or before.stay is not Stay.IN)
+        super()._mark_end(number, view, end)
+        era, known = self.sender.context.get(view.group, (0, 0))
         if joins and era == view.era and known > end.end:
-            self.seats[view.group].begin(era, known, end.last)
+            self.member.seats[view.group].begin(era, known, end.last)
+
+
+class MergesForeignGroups(CausalWithoutHolding):
+    """D follows the contexts of groups that this process is not in."""
+
+    changes_part = MergingChanges
 
 
 # -- what the contexts name -----------------------------------------------------------------------
@@ -119,61 +156,96 @@ class PairwiseCalledGlobal(Sequencing):
     )
 
 
-class NamesAllGroupsOfTheSequencer(SequencingHybrid):
+class ContextsOfAllGroups(Contexts):
     """Rule 3 as printed: also the last numbers of groups that happen to be numbered here."""
-
-    exact = True
 
     def _meets(self, g: GroupId) -> tuple[GroupId, ...]:
         return tuple(h for h in self.books if h != g)
 
 
-class SplitsAtOnce(Sequencing):
+class NamesAllGroupsOfTheSequencer(SequencingHybrid):
+    """Rule 3 as printed."""
+
+    exact = True
+    contexts_part = ContextsOfAllGroups
+
+
+class ContextsWithoutFences(Contexts):
     """A group that a member left shares it with no other any more."""
 
     def _fence(self, nexts: Sequence[NextEra], before: Mapping[GroupId, View | None]) -> None:
         return
 
 
-class ForgetsWhatAllReceived(Sequencing):
-    """Numbers that all have received, delivered or not, are named no more."""
+class SplitsAtOnce(Sequencing):
+    """No fences."""
+
+    contexts_part = ContextsWithoutFences
+
+
+class HastyMember(Member):
+    """What it has received, delivered or not, counts as consumed."""
 
     def _done(self, seat: Seat) -> int:
         return seat.got if seat.at[0] == seat.era else super()._done(seat)
 
 
+class ForgetsWhatAllReceived(Sequencing):
+    """Numbers that all have received, delivered or not, are named no more."""
+
+    member_part = HastyMember
+
+
 # -- a sender's context ---------------------------------------------------------------------------
 
 
-class OwnAcceptLowersTheContext(SequencingHybrid):
+class LoweringSender(Sender):
     """Rule 2 as printed: C_p.G := the number of the own message."""
 
-    def _placed(self, g: GroupId, n: int, place: Place) -> None:
+    def placed(self, g: GroupId, n: int, place: Place) -> None:
         self.context[g] = place
-        super()._placed(g, n, place)
+        super().placed(g, n, place)
 
 
-class NamesIds(SequencingHybrid):
-    """SEQ(id) stands for a number that is not known: members wait until they know the numbers of a
-    sender's frames before this one. Who is not in its group ignores it."""
+class OwnAcceptLowersTheContext(SequencingHybrid):
+    """Rule 2 as printed."""
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
-        self.ids: OwnFrames = ()  # of the request that is taken up
+    sender_part = LoweringSender
+
+
+class UnboundSender(Sender):
+    """Its frames are under way to several sequencers."""
 
     def _may_leave(self, view: View) -> bool:
         return True
 
-    def _take_up(self, p: ProcessId, request: Waits) -> bool:
-        g, era, asked, m = request
-        self.ids = asked.after
-        return super()._take_up(p, (g, era, msgspec.structs.replace(asked, after=()), m))
 
-    def _context(
-        self, p: ProcessId, g: GroupId, book: Book, asked: Request | Spread
+class ContextsOfIds(Contexts):
+    """Ids stand for numbers that are not known here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: OwnFrames = ()  # of the request that is taken up
+
+    def of_next(
+        self, p: ProcessId, g: GroupId, book: Book, request: Request | Spread
     ) -> tuple[Places, Places]:
-        places, needs = super()._context(p, g, book, asked)
+        places, needs = super().of_next(p, g, book, request)
         return places + tuple((h, ID, n) for h, n in self.ids), needs
+
+
+class SequencerOfIds(Sequencer):
+    """It does not wait for earlier frames of a sender in other groups."""
+
+    def _take_up(self, p: ProcessId, asked: Asked) -> bool:
+        g, era, request, m = asked
+        assert isinstance(self.contexts, ContextsOfIds)
+        self.contexts.ids = request.after
+        return super()._take_up(p, (g, era, msgspec.structs.replace(request, after=()), m))
+
+
+class DeliveryByIds(Delivery):
+    """It waits until it knows the numbers of a sender's frames before this one."""
 
     def _may_deliver(self, g: GroupId, seat: Seat, item: Entry | Marker) -> bool:
         if isinstance(item, Entry):
@@ -186,6 +258,23 @@ class NamesIds(SequencingHybrid):
     def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
         return h in self.seats and self.seats[h].last.get(p, 0) < n
 
+
+class DeliveryByForeignIds(DeliveryByIds):
+    """It waits for ids of groups that it is not in, too."""
+
+    def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
+        return h not in self.seats or self.seats[h].last.get(p, 0) < n
+
+
+class NamesIds(SequencingHybrid):
+    """SEQ(id) stands for a number that is not known: members wait until they know the numbers of a
+    sender's frames before this one. Who is not in its group ignores it."""
+
+    sender_part = UnboundSender
+    contexts_part = ContextsOfIds
+    sequencer_part = SequencerOfIds
+    delivery_part = DeliveryByIds
+
     def invariants(self) -> None:
         """Its frames are under way to several sequencers."""
 
@@ -193,8 +282,7 @@ class NamesIds(SequencingHybrid):
 class WaitsForForeignIds(NamesIds):
     """... waits for it, too, and will never hear its number."""
 
-    def _is_unknown(self, h: GroupId, p: ProcessId, n: int) -> bool:
-        return h not in self.seats or self.seats[h].last.get(p, 0) < n
+    delivery_part = DeliveryByForeignIds
 
 
 # -- changes --------------------------------------------------------------------------------------
@@ -209,12 +297,18 @@ class HandsOverNoRequests(Sequencing):
         return {g: msgspec.structs.replace(end, last=()) for g, end in ends.items()}
 
 
-class HandsOverNoBodies(Sequencing):
-    """Nobody fetches what the former sequencer alone has."""
+class MemberThatFetchesNothing(Member):
+    """In a change it asks nobody for what is missing."""
 
     def _fetch(self, g: GroupId, seat: Seat) -> None:
         if seat.source is None:
             super()._fetch(g, seat)
+
+
+class HandsOverNoBodies(Sequencing):
+    """Nobody fetches what the former sequencer alone has."""
+
+    member_part = MemberThatFetchesNothing
 
     def is_ready(self, g: GroupId, end: End) -> bool:
         return True

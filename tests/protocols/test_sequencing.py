@@ -35,7 +35,7 @@ def test_a_long_line_of_frames_that_waited_for_one_of_their_sender_is_numbered(
         b.tell(1, 1 + k % 2, text)
     for text in (*texts, "first"):
         b.bring(1, S, text=text)
-    assert [b.services[S].books[g].N for g in groups] == [300, 300, 1]
+    assert [b.services[S].sequencer.books[g].N for g in groups] == [300, 300, 1]
 
 
 # -- contexts -------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_what_a_sender_saw_is_not_named_if_its_sequencer_knows_that_all_have_it(
     b.bring(1, S)
     assert b.context("b") == {1: 1}
     b.settle()
-    assert b.services[4].context == {1: (1, 1), 2: (1, 1)}
+    assert b.services[4].sender.context == {1: (1, 1), 2: (1, 1)}
     b.tell(4, 2, "c")
     b.bring(4, S)
     assert b.context("c") == {}
@@ -165,9 +165,9 @@ def test_sequencing_D11_a_late_word_to_a_guest_does_not_lower_what_it_has_seen(
     b.bring(5, S)
     late = Answer(1, 1, 0)
     b.go_on()
-    assert b.services[5].context[1] == (1, 2)
-    b.services[5]._placed(1, late.n, (1, late.N))
-    assert b.services[5].context[1] == (1, 2)
+    assert b.services[5].sender.context[1] == (1, 2)
+    b.services[5].sender.placed(1, late.n, (1, late.N))
+    assert b.services[5].sender.context[1] == (1, 2)
 
 
 @causal

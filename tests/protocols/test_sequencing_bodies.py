@@ -66,7 +66,7 @@ def test_a_body_that_does_not_come_is_fetched_from_the_sequencer() -> None:
     assert [p.receive.payload for p in b.find(S, 3, Accept)] == [b"a"]
     b.settle()
     assert b.texts(3) == ["a"]
-    seat = b.services[3].seats[1]
+    seat = b.services[3].member.seats[1]
     assert (seat.bodies, seat.bodyless) == ({}, {})
 
 
@@ -129,4 +129,4 @@ def test_requests_far_ahead_leave_nothing_behind() -> None:
     b = one_group()
     b.step(S, Receive(1, 1, 1, Spread(S, 2**40, 1), b"a"))
     assert len(b.faults) == 1
-    assert not b.services[S].waiting.get(1)
+    assert not b.services[S].sequencer.waiting.get(1)

@@ -175,15 +175,15 @@ def _liveness(s: OracleCluster) -> set[str]:
     final = s.nodes[min(s.living)].changes.directory.rows
     for p in s.living:
         x = s.nodes[p]
-        if x.service.sender.own:
+        if x.service.sender.outbox.own:
             bad.add("stuck: own frames")
-        if any(seat.queue for seat in x.service.seats.values()):
+        if any(seat.queue for seat in x.service.member.seats.values()):
             bad.add("stuck: queue")
-        if any(seat.stay is not Stay.IN for seat in x.service.seats.values()):
+        if any(seat.stay is not Stay.IN for seat in x.service.member.seats.values()):
             bad.add("stuck: seat")
         if x.changes.lead is not Lead.IDLE:
             bad.add("stuck: coordinator")
-        if any(b.numbering is Numbering.STOPPED for b in x.service.books.values()):
+        if any(b.numbering is Numbering.STOPPED for b in x.service.sequencer.books.values()):
             bad.add("stuck: stopped")
         if x.changes.directory.rows != final:
             bad.add("stuck: directory")
@@ -195,7 +195,7 @@ def _liveness(s: OracleCluster) -> set[str]:
         for (q, g), kind in s.wanting.items():
             if q == p and not x.granted(kind, g, p):
                 bad.add("stuck: wish not granted")
-        for book in x.service.books.values():
+        for book in x.service.sequencer.books.values():
             if book.stable < book.N:
                 bad.add("stuck: unstable")
     return bad

@@ -372,7 +372,7 @@ class OracleCluster:
 
     def is_still(self, p, g):
         """A live node asks to be in again only when it has had its last view."""
-        seat = self.nodes[p].service.seats.get(g)
+        seat = self.nodes[p].service.member.seats.get(g)
         return seat is None or seat.stay.name == "IN"
 
     def open_channels(self):

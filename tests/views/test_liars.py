@@ -29,7 +29,7 @@ def test_a_lie_in_a_run_that_nobody_has_seen_is_the_fault_of_the_liar():
 
 def test_every_word_of_a_change_and_every_packet_has_a_rule():
     assert set(TABLE) == set(CHANGE_HEADERS)
-    assert set(PACKETS) == set(SequencingHybrid.handlers)
+    assert set(PACKETS) == set(SequencingHybrid(0).takes)
 
 
 def member(me=0):
@@ -54,13 +54,13 @@ def test_only_the_sequencer_gives_numbers(header):
     machine = member()
     machine.handle(Receive(1, 1, 1, header, b"m"))
     assert machine.out.faults and not machine.out.deliveries
-    assert machine.seats[1].known == 0
+    assert machine.member.seats[1].known == 0
 
 
 def test_a_number_far_above_those_that_are_here_is_not_kept_for_later():
     machine = member()
     machine.handle(Receive(2, 1, 1, headers.Number(2**40, 0, 1, 0, 0)))
-    assert machine.out.faults and not machine.seats[1].bodyless
+    assert machine.out.faults and not machine.member.seats[1].bodyless
 
 
 def test_a_request_that_names_an_era_which_has_not_begun_holds_up_its_sender_alone():
@@ -68,8 +68,8 @@ def test_a_request_that_names_an_era_which_has_not_begun_holds_up_its_sender_alo
     liar = headers.Request(1, 1, ((1, 9, 1),))
     machine.handle(Receive(0, 1, 1, liar, b"lie"))
     machine.handle(Receive(1, 1, 1, headers.Request(1, 1), b"m"))
-    assert machine.books[1].N == 1 and machine.books[1].last == {1: 1}
-    assert set(machine.waiting) == {0}
+    assert machine.sequencer.books[1].N == 1 and machine.sequencer.books[1].last == {1: 1}
+    assert set(machine.sequencer.waiting) == {0}
 
 
 def test_what_one_peer_sends_too_early_takes_no_room_of_others():

@@ -15,14 +15,16 @@ from tests.views.oracle_cluster import ORDERS
 replace = msgspec.structs.replace
 
 
-# -- the sequencing service: mixins over any of the four orders ------------------------------------
+# -- the sequencing service: mixins over a part of any of the four orders, or over all of it -------
 
 
 class NoNeeds:
     """A frame is delivered though earlier frames of its author may still be lost."""
 
-    def _context(self, p, g, book, asked):
-        context, _ = super()._context(p, g, book, asked)
+    part = "contexts"
+
+    def of_next(self, p, g, book, asked):
+        context, _ = super().of_next(p, g, book, asked)
         return context, ()
 
 
@@ -63,12 +65,16 @@ class MinUnion:
 class NoDrain:
     """Frames leave for another sequencer while others are under way."""
 
+    part = "sender"
+
     def _may_leave(self, view):
         return True
 
 
 class NoAfter:
     """A request is numbered though an earlier one of its sender was not."""
+
+    part = "sequencer"
 
     def _take_up(self, p, request):
         g, era, asked, m = request
@@ -80,12 +86,17 @@ class NoAfter:
 class RedoGroupOnly:
     """What followed a frame that is repeated is not repeated."""
 
+    part = "changes"
+
     def _repeat_unplaced(self, changed, *, covered):
-        self.sender.repeat([own for own in self.sender.own.values() if own.group in changed])
+        outbox = self.sender.outbox
+        outbox.repeat([own for own in outbox.own.values() if own.group in changed])
 
 
 class DropEarly:
     """A request of an era that has not begun here is dropped."""
+
+    part = "sequencer"
 
     def _take_up(self, p, request):
         view = self.views.get(request[0])
@@ -94,6 +105,8 @@ class DropEarly:
 
 class AnswerAtOnce:
     """A guest is answered before a second node has its frame."""
+
+    part = "sequencer"
 
     def _number(self, p, g, book, asked, m):
         super()._number(p, g, book, asked, m)
@@ -104,8 +117,12 @@ class AnswerAtOnce:
 class EagerSequencer:
     """A sequencer delivers what nobody else has."""
 
+    part = "delivery"
+
     def _is_secure(self, g, seat, entry):
-        return seat.commit >= entry.N if g in self.books else super()._is_secure(g, seat, entry)
+        if self.views[g].leader == self.me:
+            return seat.commit >= entry.N
+        return super()._is_secure(g, seat, entry)
 
 
 class NoS2:
@@ -117,12 +134,16 @@ class NoS2:
 class ReadyAtOnce:
     """A node says that it is ready though frames are missing."""
 
+    part = "changes"
+
     def is_ready(self, g, end):
         return True
 
 
 class LostWaits:
     """A number that was lost with its sequencer is waited for until the next view."""
+
+    part = "delivery"
 
     def _may_deliver(self, g, seat, item):
         if not isinstance(item, Marker):
@@ -137,6 +158,8 @@ class LostWaits:
 class NoJoining:
     """A joiner has no seat before its first view."""
 
+    part = "changes"
+
     def prepare(self, nexts):
         super().prepare(nexts)
         self.unprepare()
@@ -145,6 +168,8 @@ class NoJoining:
 class NoFence:
     """Frames that follow a change do not name it."""
 
+    part = "contexts"
+
     def _fence(self, nexts, before):
         pass
 
@@ -152,12 +177,16 @@ class NoFence:
 class NoBarrier:
     """A view is delivered though an era that ended before it is not."""
 
+    part = "delivery"
+
     def _may_deliver(self, g, seat, item):
         return isinstance(item, Marker) or super()._may_deliver(g, seat, item)
 
 
 class NoLast:
     """The next sequencer does not know which frames have their numbers."""
+
+    part = "changes"
 
     def _begin_era(self, number, next_era):
         end = replace(next_era.end, last=())
@@ -167,7 +196,9 @@ class NoLast:
 class ContextFalls:
     """A late delivery of an old era takes back what was seen."""
 
-    def _saw(self, h, place):
+    part = "sender"
+
+    def saw(self, h, place):
         self.context[h] = place
 
 
@@ -182,6 +213,8 @@ class EndsApart:
 class LaterEraIsOver:
     """A need in an era that has not begun here is taken for one that is over."""
 
+    part = "delivery"
+
     def _is_secure(self, g, seat, entry):
         needs = tuple(
             (h, era, N)
@@ -194,34 +227,42 @@ class LaterEraIsOver:
 class GoesOnNumbering:
     """A sequencer numbers on after its report."""
 
+    part = "changes"
+
     def report(self, g):
         said = super().report(g)
-        if g in self.books:
-            self.books[g].numbering = Numbering.OPEN
+        if g in self.sequencer.books:
+            self.sequencer.books[g].numbering = Numbering.OPEN
         return said
 
 
 class ForgetsEarly:
     """A sequencer forgets a frame when enough hold it, not when all have consumed it."""
 
-    def _progress(self, g, book):
-        super()._progress(g, book)
+    part = "sequencer"
+
+    def progress(self, g, book):
+        super().progress(g, book)
         book.frames = {N: entry for N, entry in book.frames.items() if book.safe < N}
 
 
 class BelievesTooMuch:
     """A sequencer takes what one member has for what all have."""
 
-    def _acknowledged(self, p, g, ack):
+    part = "sequencer"
+
+    def acknowledged(self, p, g, ack):
         book = self.books[g]
         for q in book.others:
             if q != p and book.held[q] < ack.held:
                 book.held[q] = ack.held
-        super()._acknowledged(p, g, ack)
+        super().acknowledged(p, g, ack)
 
 
 class NumbersTwice:
     """A sequencer gives a number again."""
+
+    part = "sequencer"
 
     def _number(self, p, g, book, asked, m):
         if book.base < book.N and book.N % 3 == 0 and len(book.frames) > 1:
@@ -233,8 +274,10 @@ class NumbersTwice:
 class KeepsSeat:
     """A joiner keeps its seat though the change came to nothing."""
 
+    part = "changes"
+
     def unprepare(self, begun=()):
-        for seat in self.seats.values():
+        for seat in self.member.seats.values():
             seat.source = None
 
 
@@ -308,6 +351,14 @@ class AnybodyLeads(Changes):
 
 
 def page(order, *mixins):
-    """The machine of an order, made wrong."""
+    """The machine of an order, made wrong: in one of its parts, where a mixin names one."""
     right = ORDERS[order]
-    return type("Wrong" + right.__name__, (*mixins, right), {})
+    whole, parts = [], {}
+    for mixin in mixins:
+        name = f"{getattr(mixin, 'part', '')}_part"
+        if name == "_part":
+            whole.append(mixin)
+        else:
+            base = parts.get(name, getattr(right, name))
+            parts[name] = type("Wrong" + base.__name__, (mixin, base), {})
+    return type("Wrong" + right.__name__, (*whole, right), parts)

@@ -29,7 +29,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingCausal,
     SequencingHybrid,
 )
-from ordercast.protocols.sequencing.service import SequencingService
+from ordercast.protocols.sequencing.sender import Sender
 
 BEYOND_A_PREFIX = frozenset(
     ("validity", "agreement", "total.gapless", "fifo.group", "causal.group")
@@ -80,23 +80,29 @@ class RelativeWithoutHearsay(Relative):
         super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
 
 
-class Blocking(SequencingService):
+class BlockingSender(Sender):
     """A sender waits for each of its numbers, whoever gives them."""
 
     def _may_leave(self, view: View) -> bool:
-        return self.sender.target is None
+        return self.outbox.target is None
 
 
-class BlockingTotal(Blocking, Sequencing):
+class BlockingTotal(Sequencing):
     """Pairwise total order."""
 
+    sender_part = BlockingSender
 
-class BlockingHybrid(Blocking, SequencingHybrid):
+
+class BlockingHybrid(SequencingHybrid):
     """Causal order across groups, total order in each."""
 
+    sender_part = BlockingSender
 
-class BlockingCausal(Blocking, SequencingCausal):
+
+class BlockingCausal(SequencingCausal):
     """Both."""
+
+    sender_part = BlockingSender
 
 
 BLOCKING = {

@@ -30,6 +30,10 @@ class Spread(msgspec.Struct, frozen=True, array_like=True):
     after: OwnFrames = ()
 
 
+Asked = tuple[GroupId, int, Request | Spread, bytes]
+"""(group, era, request, body): a frame that asks for a number"""
+
+
 class Accept(msgspec.Struct, frozen=True, array_like=True):
     """ACCEPT, to the members: number N goes to frame n of `origin`. The body follows."""
 

@@ -14,6 +14,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 
+NOWHERE: Place = (0, 0)  # before everything of a group
 END = 1 << 62  # as a number: after everything of an era
 
 

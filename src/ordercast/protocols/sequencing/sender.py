@@ -1,4 +1,4 @@
-"""What one process sends to its groups of one order: in which order, and when.
+"""The sender: what one process sends to its groups of one order, in which order, and when.
 
 A sender is never blocked. Where the order is causal, its frames are under way to one sequencer at a
 time: any number of them, to any groups that this one numbers. A frame for another sequencer waits
@@ -8,108 +8,170 @@ sequencers could give numbers that contradict each other (E-K11).
 
 from __future__ import annotations
 
-from collections import deque
+from typing import Protocol
 
+from ordercast.core.changing import Place, Places
+from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.state import PlainState
-from ordercast.protocols.sequencing.headers import OwnFrames, Request, Spread
+from ordercast.errors import PeerError
+from ordercast.protocols.sequencing.headers import Answer, Asked, Request, Spread
+from ordercast.protocols.sequencing.outbox import Outbox, Own
+from ordercast.protocols.sequencing.part import Environment, Part
+from ordercast.protocols.sequencing.seat import NOWHERE
 
 
-class Own(PlainState):
-    """One frame of this process that is not known to be safe."""
+class OwnSequencer(Protocol):
+    """The sequencer at the same process, as a sender sees it."""
 
-    def __init__(self, g: GroupId, n: int, payload: bytes) -> None:
-        self.group = g
-        self.n = n
-        self.payload = payload
-        self.request: Request | Spread | None = None  # as it left; None: it has not left
-
-    @property
-    def after(self) -> OwnFrames:
-        """Own frames before it that were not safe when it left."""
-        return () if self.request is None else self.request.after
+    def requested(self, p: ProcessId, asked: Asked) -> None:
+        """Number this frame of p."""
 
 
-class Sender(PlainState):
-    """The frames of this process, in the order in which the application sent them."""
+class OwnMember(Protocol):
+    """The member at the same process, as a sender sees it."""
+
+    def keep_body(self, g: GroupId, p: ProcessId, n: int, m: bytes) -> None:
+        """The body of a frame came from its sender."""
+
+    def has_passed(self, h: GroupId, place: Place) -> bool:
+        """Have all members of h consumed what is at this place?"""
+
+
+class Sender(Part):
+    """Own frames, and C_p: what has been seen here, which comes before the next of them."""
+
+    lent = Part.lent | {"sequencer", "member"}
 
     def __init__(self) -> None:
-        self.count: dict[GroupId, int] = {}  # frames sent to each group so far
-        self.began: dict[GroupId, int] = {}  # ... when this stay, or visit, began
-        self.own: dict[tuple[GroupId, int], Own] = {}  # not safe, in order
-        self.of_group: dict[GroupId, deque[int]] = {}  # the counts of those, by group
-        self.unsent: deque[tuple[GroupId, int]] = deque()  # those that have not left, in order
-        self.under_way: dict[GroupId, int] = {}  # the last that left and is not safe, by group
-        self.target: ProcessId | None = None  # the sequencer of those that have left
+        self.outbox = Outbox()
+        self.context: dict[GroupId, Place] = {}  # C_p: what has been seen here
+        self.pumping = False  # inside `pump`
 
-    def add(self, g: GroupId, payload: bytes) -> Own:
+    def connect(self, env: Environment, sequencer: OwnSequencer, member: OwnMember) -> None:
+        """Lend it what it does not own."""
+        self.share(env)
+        self.sequencer = sequencer
+        self.member = member
+
+    # multicast(G, m) at p: n := n + 1 in G
+    def multicast(self, g: GroupId, m: bytes) -> None:
         """The application sends a frame."""
-        n = self.count[g] = self.count.get(g, 0) + 1
-        own = self.own[g, n] = Own(g, n, payload)
-        self.of_group.setdefault(g, deque()).append(n)
-        self.unsent.append((g, n))
-        return own
+        self.outbox.add(g, m)
+        self.pump()
 
-    def next(self) -> Own | None:
-        """The first frame that has not left."""
-        return self.own[self.unsent[0]] if self.unsent else None
+    def pump(self) -> None:
+        """DO-MULTICAST for every frame that may leave now. One that is numbered here may be
+        answered at once, and call this again: that is left to the loop."""
+        if self.pumping:
+            return
+        self.pumping = True
+        try:
+            while (own := self.outbox.next()) is not None and self._pump_one(own):
+                pass
+        finally:
+            self.pumping = False
 
-    def first(self, g: GroupId) -> int:
-        """The first own frame to g that is not safe."""
-        return self.of_group[g][0]
-
-    def after(self, g: GroupId) -> OwnFrames:
-        """Own frames in other groups that have left, and are not safe."""
-        return tuple((h, n) for h, n in self.under_way.items() if h != g)
-
-    def left(self, own: Own, target: ProcessId) -> None:
-        """The first of those that had not left is on its way."""
-        self.under_way[own.group] = own.n
-        self.target = target
-
-    def safe(self, g: GroupId, n: int) -> bool:
-        """Own frames to g up to n are safe; False if that was known."""
-        line = self.of_group.get(g)
-        if not line or line[0] > n:
+    def _pump_one(self, own: Own) -> bool:
+        view = self.views.get(own.group)
+        if view is None or not self._may_leave(view):
             return False
-        while line and line[0] <= n:
-            own = self.own.pop((g, line.popleft()))
-            if own.request is None:  # it was to be repeated, and need not be
-                self.unsent.remove((g, own.n))
-        if not line:
-            del self.of_group[g]
-        if self.under_way.get(g, n + 1) <= n:
-            del self.under_way[g]
-            if not self.under_way:
-                self.target = None
+        outbox = self.outbox
+        outbox.unsent.popleft()
+        after = outbox.after(own.group) if self.causal else ()
+        context = self._seen() if self.causal else ()
+        first = outbox.first(own.group)
+        if self.options.bodies_apart and self.me in view.members:
+            own.request = Spread(view.leader, own.n, first, context, after)
+        else:
+            own.request = Request(own.n, first, context, after)
+        outbox.left(own, view.leader)
+        self._ask(own, view)
+        if self.options.lossy and (own.group, "retry") not in self.timers.running:
+            self.timers.start(own.group, "retry", self.timers.waits(own.group).requests.wait)
         return True
 
-    def forget(self, g: GroupId) -> None:
-        """This process sends nothing to g any more."""
-        line = self.of_group.get(g)
-        if line:
-            self.safe(g, line[-1])
+    def _may_leave(self, view: View) -> bool:
+        target = self.outbox.target
+        return not self.causal or target is None or target == view.leader
+
+    def _seen(self) -> Places:
+        """C_p, without what is known to have passed everywhere: nobody need wait for that."""
+        passed = self.member.has_passed
+        for h in [h for h, place in self.context.items() if passed(h, place)]:
+            del self.context[h]
+        return tuple((h, era, N) for h, (era, N) in self.context.items())
+
+    def _ask(self, own: Own, view: View) -> None:
+        assert own.request is not None
+        g, era = view.group, view.era
+        if isinstance(own.request, Spread):
+            to = tuple(p for p in dict.fromkeys((view.leader, *view.members)) if p != self.me)
+            if to:
+                self.out.transmits.append((to, g, era, own.request, own.payload))
+            self.member.keep_body(g, self.me, own.n, own.payload)
+        elif view.leader != self.me:
+            self.out.transmits.append(((view.leader,), g, era, own.request, own.payload))
+        if view.leader == self.me:
+            self.sequencer.requested(self.me, (g, era, own.request, own.payload))
+
+    def repeat_requests(self, g: GroupId) -> None:
+        """On a network that loses: nothing was heard of these for a while."""
+        view = self.views.get(g)
+        if view is None:
+            return
+        waits, outbox = self.timers.waits(g), self.outbox
+        line = (outbox.own[g, n] for n in outbox.of_group.get(g, ()))
+        left = [own for own in line if own.request is not None]
+        if waits.is_request_lost(left[0].n if left else 0) and view.leader != self.me:
+            for own in left[: self.options.fetch_batch]:
+                self.note("retransmit", g, self.me, own.n, "request")
+                self._ask(own, view)
+        if g in outbox.under_way:
+            self.timers.start(g, "retry", waits.requests.wait)
+
+    # -- what becomes of own frames ---------------------------------------------------------------
+
+    def on_ANSWER(self, p: ProcessId, packet: Receive) -> None:
+        """The sequencer says where frames of a guest are."""
+        answer: Answer = packet.header  # type: ignore[assignment]
+        if not answer.stable <= answer.n <= self.outbox.count.get(packet.group, 0):
+            raise PeerError(f"frame {answer.n} has a place, which was not sent")
+        self.answered(packet.group, packet.era, answer)
+
+    def answered(self, g: GroupId, era: int, answer: Answer) -> None:
+        """As a guest of g: frames have places that no crash takes away, and some are consumed."""
+        began = self.outbox.began.get(g, 0)
+        self.placed(g, answer.n, (era, answer.N))
+        self.out.ordered.append((g, answer.n - began))
+        if answer.stable > began:
+            self.out.stable.append((g, answer.stable - began))
+
+    def placed(self, g: GroupId, n: int, place: Place) -> None:
+        """Own frames to g up to n have their places, and a crash does not take them away."""
+        if self.causal:
+            self.saw(g, place)
+        if self.outbox.safe(g, n):
+            self.pump()
+
+    def consumed(self, g: GroupId, n: int) -> None:
+        """Own frames to g up to n were consumed by all: the application has room for others."""
+        self.out.stable.append((g, n - self.outbox.began.get(g, 0)))
+
+    # C_p := merge of C_p, context and its place
+    def saw(self, h: GroupId, place: Place) -> None:
+        """The context only rises: a change that settled own frames may have named the era after
+        the one that is still being delivered here."""
+        if place > self.context.get(h, NOWHERE):
+            self.context[h] = place
+
+    def forget_group(self, g: GroupId) -> None:
+        """This process sends nothing to g any more. What it has sent is counted on: if it comes
+        back, its frames must not look like repeats."""
+        self.outbox.forget(g)
 
     def check(self) -> None:
         """What must always hold of a sender."""
-        unsent = [id for id, own in self.own.items() if own.request is None]
-        assert unsent == list(self.unsent), "what has not left is in line, in order"
-        lines = {(g, n) for g, line in self.of_group.items() for n in line}
-        assert lines == set(self.own), "every frame is in the line of its group"
-        for g, line in self.of_group.items():
-            assert list(line) == sorted(line) and line[-1] <= self.count[g], "lines rise"
-        left = {own.group: own.n for own in self.own.values() if own.request is not None}
-        assert left == self.under_way, "the last frame under way is known"
-        assert (self.target is None) == (not left), "frames are under way to somebody"
-
-    def repeat(self, repeated: list[Own]) -> None:
-        """These have not left: their requests are void."""
-        for own in repeated:
-            own.request = None
-        self.unsent = deque(id for id, own in self.own.items() if own.request is None)
-        self.under_way = {}
-        for own in self.own.values():
-            if own.request is not None:
-                self.under_way[own.group] = own.n
-        if not self.under_way:
-            self.target = None
+        self.outbox.check()
+        if self.causal:
+            leaders = {self.views[g].leader for g in self.outbox.under_way}
+            assert leaders <= {self.outbox.target}, "frames are under way to one sequencer"
