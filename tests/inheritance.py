@@ -17,9 +17,6 @@ DEEPEST = 4
 
 TOO_DEEP = frozenset(
     (
-        "ordercast.experiments.variants.BlockingCausal",
-        "ordercast.experiments.variants.BlockingHybrid",
-        "ordercast.experiments.variants.BlockingTotal",
         "ordercast.experiments.variants.CbcastWithoutHearsay",
         "ordercast.experiments.variants.FastWithoutHearsay",
         "ordercast.experiments.variants.RelativeWithoutHearsay",
@@ -40,7 +37,6 @@ TOO_DEEP = frozenset(
         "ordercast.protocols.sequencer_bb.SequencerBB",
         "ordercast.protocols.sequencer_pb.SequencerPB",
         "ordercast.protocols.slow.Slow",
-        "ordercast.protocols.two_layered.group.TwoLayered",
     )
 )
 

@@ -19,6 +19,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingHybrid,
 )
 from ordercast.protocols.sequencing.seat import Entry, Marker, Seat, Stay
+from ordercast.protocols.sequencing.sender import Sender
 from ordercast.protocols.sequencing.service import Waits
 
 ID = 0  # as an era: the number is a sender's own count
@@ -153,16 +154,22 @@ class OwnAcceptLowersTheContext(SequencingHybrid):
         super()._placed(g, n, place)
 
 
+class ImpatientSender(Sender):
+    """Frames leave for another sequencer while others are under way."""
+
+    def may_leave_to(self, leader: ProcessId, *, causal: bool) -> bool:
+        return True
+
+
 class NamesIds(SequencingHybrid):
     """SEQ(id) stands for a number that is not known: members wait until they know the numbers of a
     sender's frames before this one. Who is not in its group ignores it."""
 
+    sender_type = ImpatientSender
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.ids: OwnFrames = ()  # of the request that is taken up
-
-    def _may_leave(self, view: View) -> bool:
-        return True
 
     def _take_up(self, p: ProcessId, request: Waits) -> bool:
         g, era, asked, m = request

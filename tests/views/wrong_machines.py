@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from faulty_machines.sequencing import ImpatientSender
 from ordercast.core.changing import Ending, Head
 from ordercast.protocols.sequencing.book import Numbering
 from ordercast.protocols.sequencing.seat import Marker
@@ -63,8 +64,7 @@ class MinUnion:
 class NoDrain:
     """Frames leave for another sequencer while others are under way."""
 
-    def _may_leave(self, view):
-        return True
+    sender_type = ImpatientSender
 
 
 class NoAfter:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ordercast.core.events import Kept, View
-from ordercast.core.ids import GroupId
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.experiments.coordinates import Coordinates
@@ -29,6 +29,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingCausal,
     SequencingHybrid,
 )
+from ordercast.protocols.sequencing.sender import Sender
 from ordercast.protocols.sequencing.service import SequencingService
 
 BEYOND_A_PREFIX = frozenset(
@@ -80,23 +81,38 @@ class RelativeWithoutHearsay(Relative):
         super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
 
 
-class Blocking(SequencingService):
-    """A sender waits for each of its numbers, whoever gives them."""
+class BlockingSender(Sender):
+    """A sender that waits for each of its numbers, whoever gives them."""
 
-    def _may_leave(self, view: View) -> bool:
-        return self.sender.target is None
+    def may_leave_to(self, leader: ProcessId, *, causal: bool) -> bool:
+        return self.target is None
 
 
-class BlockingTotal(Blocking, Sequencing):
+class BlockingTotal(SequencingService):
     """Pairwise total order."""
 
+    page = Sequencing
+    declaration, together = page.declaration, page.together
+    exact, causal, common = page.exact, page.causal, page.common
+    sender_type = BlockingSender
 
-class BlockingHybrid(Blocking, SequencingHybrid):
+
+class BlockingHybrid(SequencingService):
     """Causal order across groups, total order in each."""
 
+    page = SequencingHybrid
+    declaration, together, copies_frames = page.declaration, page.together, page.copies_frames
+    exact, causal, common = page.exact, page.causal, page.common
+    sender_type = BlockingSender
 
-class BlockingCausal(Blocking, SequencingCausal):
+
+class BlockingCausal(SequencingService):
     """Both."""
+
+    page = SequencingCausal
+    declaration, together, copies_frames = page.declaration, page.together, page.copies_frames
+    exact, causal, common = page.exact, page.causal, page.common
+    sender_type = BlockingSender
 
 
 BLOCKING = {

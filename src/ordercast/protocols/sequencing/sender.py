@@ -54,6 +54,10 @@ class Sender(PlainState):
         """The first frame that has not left."""
         return self.own[self.unsent[0]] if self.unsent else None
 
+    def may_leave_to(self, leader: ProcessId, *, causal: bool) -> bool:
+        """May the next frame leave for this sequencer?"""
+        return not causal or self.target is None or self.target == leader
+
     def first(self, g: GroupId) -> int:
         """The first own frame to g that is not safe."""
         return self.of_group[g][0]

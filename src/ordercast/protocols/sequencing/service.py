@@ -62,11 +62,12 @@ class SequencingService(OrderingProtocol):
     causal: ClassVar[bool]  # contexts name what the sender had seen
     exact: ClassVar[bool]  # contexts name the last numbers of groups that meet
     common: ClassVar[int]  # groups that share so many members meet
+    sender_type: ClassVar[type[Sender]] = Sender
     header_version = 7
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
-        self.sender = Sender()
+        self.sender = self.sender_type()
         self.seats: dict[GroupId, Seat] = {}
         self.books: dict[GroupId, Book] = {}
         self.context: dict[GroupId, Place] = {}  # C_p: what has been seen here
@@ -202,7 +203,7 @@ class SequencingService(OrderingProtocol):
 
     def _pump_one(self, sender: Sender, own: Own) -> bool:
         view = self.views.get(own.group)
-        if view is None or not self._may_leave(view):
+        if view is None or not sender.may_leave_to(view.leader, causal=self.causal):
             return False
         sender.unsent.popleft()
         after = sender.after(own.group) if self.causal else ()
@@ -217,10 +218,6 @@ class SequencingService(OrderingProtocol):
         if self.options.lossy:
             self._start_timer(own.group, "retry", self._waits(own.group).requests.wait)
         return True
-
-    def _may_leave(self, view: View) -> bool:
-        target = self.sender.target
-        return not self.causal or target is None or target == view.leader
 
     def _spreads(self, view: View) -> bool:
         return self.options.bodies_apart and self.me in view.members
