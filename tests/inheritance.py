@@ -20,11 +20,8 @@ TOO_DEEP = frozenset(
         "ordercast.experiments.variants.CbcastWithoutHearsay",
         "ordercast.experiments.variants.FastWithoutHearsay",
         "ordercast.experiments.variants.RelativeWithoutHearsay",
-        "ordercast.experiments.variants.TotalWithoutFlush",
         "ordercast.machinery.block_order.BlockOrderProtocol",
         "ordercast.machinery.blocks.BlockProtocol",
-        "ordercast.machinery.bodies_apart.BodiesApart",
-        "ordercast.machinery.sequencer.SequencedProtocol",
         "ordercast.machinery.silence.SpeakingProtocol",
         "ordercast.machinery.vouching.VouchingProtocol",
         "ordercast.protocols.block_total.BlockTotal",
@@ -32,10 +29,7 @@ TOO_DEEP = frozenset(
         "ordercast.protocols.fast.Fast",
         "ordercast.protocols.fast_p.FastP",
         "ordercast.protocols.global_fifo.GlobalFifo",
-        "ordercast.protocols.javagroups.JavaGroupsTotal",
         "ordercast.protocols.relative.Relative",
-        "ordercast.protocols.sequencer_bb.SequencerBB",
-        "ordercast.protocols.sequencer_pb.SequencerPB",
         "ordercast.protocols.slow.Slow",
     )
 )

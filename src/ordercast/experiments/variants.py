@@ -50,10 +50,10 @@ class TotalWithoutFlush(JavaGroupsTotal):
         return ()
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.arrived.clear()
+        self.queue.arrived.clear()
 
     def on_view(self, view: View) -> None:
-        self.requests.clear()
+        self.sent.pending.clear()
         super().on_view(view)
 
 
