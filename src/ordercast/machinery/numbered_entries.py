@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ordercast.core.changing import LastFrames
 from ordercast.core.events import Kept
 from ordercast.core.ids import ProcessId
-from ordercast.core.protocol import Reach
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
 
 
@@ -22,17 +22,16 @@ def as_entries(union: Sequence[Kept]) -> dict[int, Numbered]:
     return {kept.stamp[0]: _entry(kept) for kept in union if _is_well_formed(kept)}
 
 
-def reach(union: Sequence[Kept], lowest: int) -> Reach:
-    """How far the survivors come, if the one furthest behind has delivered up to `lowest`."""
+def reach(union: Sequence[Kept], lowest: int) -> LastFrames:
+    """The last frames of their origins that all survivors deliver, if the one furthest behind has
+    delivered all numbers up to `lowest`."""
     entries = as_entries(union)
-    N, view, last = lowest, None, {}
+    N, last = lowest, {}
     while (entry := entries.get(N + 1)) is not None:
         N += 1
-        if entry.view is not None:
-            view = (entry.view.number, entry.view.members, entry.view.guests)
-        else:
+        if entry.view is None:
             last[entry.origin] = entry.n
-    return Reach(N, view, tuple(last.items()))
+    return tuple(last.items())
 
 
 def _stamp(entry: Numbered) -> Iterable[int]:

@@ -16,9 +16,10 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from ordercast.core.changing import LastFrames
 from ordercast.core.events import Change, Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, OrderingProtocol, Reach, on
+from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
 from ordercast.machinery import numbered_entries
@@ -455,11 +456,11 @@ class SequencedProtocol(OrderingProtocol):
     def numbers_delivered(self, g: GroupId) -> int:
         return self.queue.R
 
-    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+    def frames_delivered(self, g: GroupId) -> LastFrames:
         return tuple(sorted(self.done.items()))
 
     @staticmethod
-    def reach(union: Sequence[Kept], lowest: int) -> Reach:
+    def reach(union: Sequence[Kept], lowest: int) -> LastFrames:
         return numbered_entries.reach(union, lowest)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
