@@ -30,7 +30,7 @@ class BodiesApart(PlainState):
         self.bodiless: dict[FrameKey, tuple[int, Numbered]] = {}  # without a body
         self.limit = limit  # of bodies
 
-    def joined(self, p: ProcessId, n: int, m: bytes) -> tuple[int, Numbered] | None:
+    def paired(self, p: ProcessId, n: int, m: bytes) -> tuple[int, Numbered] | None:
         """The body of frame n of p came: its number, if that is here, and both together."""
         numbered = self.bodiless.pop((p, n), None)
         if numbered is None:

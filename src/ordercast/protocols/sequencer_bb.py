@@ -96,7 +96,7 @@ class SequencerBB(SequencedProtocol):
     def on_BODY(self, p: ProcessId, g: GroupId, body: Body, m: bytes) -> None:
         if self.sequencer is not None:
             self.number(g, p, body.n, m)
-        elif (numbered := self.apart.joined(p, body.n, m)) is not None:
+        elif (numbered := self.apart.paired(p, body.n, m)) is not None:
             N, entry = numbered
             self.place(g, N, self.queue.stable, entry)
         elif body.n > self.done.get(p, 0):
