@@ -22,11 +22,12 @@ demo: $(READY) ## real processes on this machine, one killed, judged with Spark
 test: $(READY) ## the whole test suite on two cores
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(ARGS)
 
-check: $(READY) ## format, lint, types, import contracts
+check: $(READY) ## format, lint, types, import contracts, depth of inheritance
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/inheritance.py
 
 bench: $(READY) ## speed on this machine, written as JSON
 	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

@@ -9,51 +9,54 @@ import msgspec
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.machinery.numbering import Numbered, ViewEntry
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequencer import Machine, Sequencer
 from ordercast.machinery.sequencer_headers import Accept, Delivered
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 
 
-def number_on_arrival(
-    self: SequencedProtocol, g: GroupId, origin: ProcessId, n: int, m: bytes
-) -> None:
-    """Give the next number to whatever comes next; only a repeat is recognised."""
-    assert self.book is not None
-    came = self.book.ahead.setdefault(origin, {})
-    if n not in came:
-        came[n] = m
-        self._enter(g, Numbered(origin, n, m))
-    elif (N := self.book.number_of.get((origin, n))) is not None:
-        self._resend(origin, g, N)
+class NumbersOnArrival(Sequencer):
+    """Gives the next number to whatever comes next; only a repeat is recognised."""
+
+    def number(self, machine: Machine, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
+        came = self.book.ahead.setdefault(origin, {})
+        if n not in came:
+            came[n] = m
+            self.enter(machine, g, Numbered(origin, n, m))
+        elif (N := self.book.number_of.get((origin, n))) is not None:
+            self.resend(machine, origin, g, N)
 
 
 class NumbersOnArrivalPB(SequencerPB):
     """The slides' sequencer, body through the sequencer."""
 
-    number = number_on_arrival
+    sequencer_type = NumbersOnArrival
 
 
 class NumbersOnArrivalBB(SequencerBB):
     """The slides' sequencer, body from the sender."""
 
-    number = number_on_arrival
+    sequencer_type = NumbersOnArrival
+
+
+class ForgetfulSequencer(Sequencer):
+    """Keeps no record of what it numbered."""
+
+    def number(self, machine: Machine, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
+        if n <= self.book.last.get(origin, 0):
+            self.enter(machine, g, Numbered(origin, n, m))
+        else:
+            super().number(machine, g, origin, n, m)
+
+    def prune(self, machine: Machine, g: GroupId) -> None:  # one frame has several entries
+        machine.start_timer(g, "status", self.options.status_ms)
+        machine.learn(g, self.book.N, self.book.stable)
 
 
 class NumbersRepeatsAgain(SequencerPB):
-    """Keeps no record of what it numbered."""
+    """A repeat gets a second number."""
 
-    def number(self, g: GroupId, origin: ProcessId, n: int, m: bytes) -> None:
-        assert self.book is not None
-        if n <= self.book.last.get(origin, 0):
-            self._enter(g, Numbered(origin, n, m))
-        else:
-            super().number(g, origin, n, m)
-
-    def _prune(self, g: GroupId) -> None:  # one frame has several entries: they all stay
-        assert self.book is not None
-        self.start_timer(g, "status", self.options.status_ms)
-        self.learn(g, self.book.N, self.book.stable)
+    sequencer_type = ForgetfulSequencer
 
 
 class WithoutFetch(SequencerPB):
@@ -63,18 +66,24 @@ class WithoutFetch(SequencerPB):
         return
 
 
+class SilentSequencer(Sequencer):
+    """Says nothing when it is idle."""
+
+    def send_status(self, machine: Machine, p: ProcessId, g: GroupId) -> None:
+        return
+
+
 class WithoutStatus(SequencerPB):
     """An idle sequencer is silent: a lost last number leaves no gap to see."""
 
-    def _send_status(self, p: ProcessId, g: GroupId) -> None:
-        return
+    sequencer_type = SilentSequencer
 
 
 class RetriesUnderAFreshId(SequencerPB):
     """A frame without an answer is sent again as a new frame."""
 
     def _repeat_requests(self, g: GroupId) -> None:
-        waiting, self.requests = list(self.requests.values()), {}
+        waiting, self.sent.pending = list(self.sent.pending.values()), {}
         for m in waiting:
             self.on_multicast(g, m)
 
@@ -83,11 +92,12 @@ class AcknowledgesTheHighest(SequencerPB):
     """Reports the highest number it received, not the last one it delivered."""
 
     def acknowledge(self, g: GroupId) -> None:
-        if self.book is not None:
+        if self.sequencer is not None:
             super().acknowledge(g)
             return
-        self.acked = self.taken
-        self.send(self.leader, g, Delivered(max((self.taken, *self.arrived))))
+        queue = self.queue
+        queue.acked = queue.taken
+        self.send(self.leader, g, Delivered(max((queue.taken, *queue.arrived))))
         self.start_timer(g, "repeat", self.options.retry_ms)
 
 
@@ -107,7 +117,7 @@ class SequencerWithoutFlush(SequencerPB):
     """Begins the next era without settling the old one."""
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.arrived.clear()
+        self.queue.arrived.clear()
 
 
 class ForgetsWhatWasNumbered(SequencerPB):

@@ -25,7 +25,7 @@ class RepeatsWithoutAnId(JavaGroupsTotal):
     """A request without an answer is made again; nothing says that it is a repeat."""
 
     def repeat_requests(self, g: GroupId) -> None:
-        waiting, self.requests = list(self.requests.values()), {}
+        waiting, self.sent.pending = list(self.sent.pending.values()), {}
         for m in waiting:
             self.on_multicast(g, m)
 
@@ -53,9 +53,9 @@ class NewViewAsPrinted(JavaGroupsTotal):
     """NEW_VIEW is said once and resets the queue. Until it comes the old expected number counts."""
 
     def end_view(self, view: View) -> None:
-        before = self.first
+        before = self.queue.first
         super().end_view(view)
-        self.first = before
+        self.queue.first = before
 
     def begin_to_number(self, view: View) -> None:
         super().begin_to_number(view)
@@ -64,8 +64,8 @@ class NewViewAsPrinted(JavaGroupsTotal):
 
     @on(NewView)
     def on_NEW_VIEW(self, p: ProcessId, g: GroupId, new: NewView, m: bytes) -> None:
-        self.first = 0
-        self.arrived.clear()
+        self.queue.first = 0
+        self.queue.arrived.clear()
         super().on_NEW_VIEW(p, g, new, m)
 
 
@@ -82,4 +82,4 @@ class ClearsTheQueue(JavaGroupsTotal):
     """At a view change the queue is cleared; nobody looks at what the others have."""
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.arrived.clear()
+        self.queue.arrived.clear()

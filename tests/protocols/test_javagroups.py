@@ -387,7 +387,7 @@ def test_javagroups_D9_after_a_merge_the_numbers_begin_where_the_new_sequencer_s
     b.say(2, "b")
     b.settle()
     assert (b.story(1), b.story(2)) == (["1", "12", "a", "b"], ["2", "x", "y", "12", "a", "b"])
-    assert machine(b, 1).R == machine(b, 2).R == 2
+    assert machine(b, 1).queue.R == machine(b, 2).queue.R == 2
 
 
 def test_javagroups_D10_the_history_goes_when_the_applications_of_all_have_taken_it() -> None:

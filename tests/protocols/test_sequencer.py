@@ -11,8 +11,8 @@ import pytest
 from machines import Bench, G, bench
 from ordercast.core.events import Change, Consumed, Flush, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.numbering import ViewEntry
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.numbering import Numbering, ViewEntry
+from ordercast.machinery.sequenced import SequencedProtocol
 from ordercast.machinery.sequencer_headers import Accept, Delivered, Fetch, Status
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
@@ -40,6 +40,12 @@ def machine(b: Bench, p: int) -> SequencedProtocol:
     found = b.machines[p]
     assert isinstance(found, SequencedProtocol)
     return found
+
+
+def book(b: Bench, p: int) -> Numbering:
+    sequencer = machine(b, p).sequencer
+    assert sequencer is not None
+    return sequencer.book
 
 
 def survivors(b: Bench, *members: int, number: int = 2) -> None:
@@ -101,7 +107,7 @@ def test_the_group_may_have_its_sequencer_outside(way: Way) -> None:
     assert b.texts(2) == b.texts(3)
     assert sorted(b.texts(2)) == ["a", "b"]
     assert b.log[1] == []
-    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+    assert book(b, 1).history == {}
 
 
 def test_what_was_delivered_before_sending_comes_before_at_everybody(way: Way) -> None:
@@ -229,12 +235,10 @@ def test_sequencer_D4_an_entry_is_forgotten_when_every_member_has_reported_its_d
     b.say(1, "m")
     b.bring(dst=2)
     b.bring(2, 1, Delivered(1))
-    book = machine(b, 1).book
-    assert book is not None
-    assert list(book.history) == [1]  # 3 has not
+    assert list(book(b, 1).history) == [1]  # 3 has not
     b.carry()
-    assert book.history == {}
-    assert book.number_of == {}
+    assert book(b, 1).history == {}
+    assert book(b, 1).number_of == {}
 
 
 def test_sequencer_D4_a_number_that_was_received_but_not_delivered_is_not_reported(
@@ -254,7 +258,7 @@ def test_sequencer_D4_a_number_that_was_delivered_but_not_consumed_is_not_report
     b.say(1, "a", "b")
     b.carry()
     assert b.texts(2) == ["a", "b"]
-    assert machine(b, 2).acked == 0
+    assert machine(b, 2).queue.acked == 0
     b.step(2, Consumed(G, 1))
     assert b.find(2, 1, Delivered(1))
 
@@ -266,7 +270,7 @@ def test_sequencer_D4_a_lost_report_is_repeated_by_who_sent_it(way: Way) -> None
     b.lose(2, 1, Delivered)
     b.ring(2, "repeat")
     b.bring(2, 1, Delivered(1))
-    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+    assert book(b, 1).history == {}
 
 
 def test_sequencer_D4_a_report_that_is_under_way_is_not_sent_again_for_a_status(way: Way) -> None:
@@ -312,7 +316,7 @@ def test_sequencer_D3_a_number_that_is_known_only_for_a_moment_is_not_fetched(wa
     b.arrive(*first)
     b.say(1, "c", "d")
     b.arrive(*[p for p in b.flight if getattr(p.header, "N", 0) == 4 or p.header == Body(4)])
-    assert machine(b, 2).R == 2
+    assert machine(b, 2).queue.R == 2
     b.ring(2, "gap")  # started for number 1, which has come; 3 may be on its way
     assert not b.find(2, 1, Fetch)
     b.ring(2, "gap")
@@ -349,11 +353,11 @@ def test_sequencer_D2_a_request_without_an_answer_is_repeated_ever_more_seldom(w
 
 def test_sequencer_D5_the_first_number_is_1_and_R_is_the_last_one_delivered(way: Way) -> None:
     b = bench(way.protocol, 1, 2)
-    assert machine(b, 2).R == 0
+    assert machine(b, 2).queue.R == 0
     b.say(1, "m")
     assert b.find(1, 2, way.tell)[0].header.N == 1  # type: ignore[attr-defined]
     b.carry()
-    assert machine(b, 2).R == 1
+    assert machine(b, 2).queue.R == 1
 
 
 def test_sequencer_D6_a_view_is_an_entry_that_all_see_at_the_same_place(way: Way) -> None:
@@ -422,7 +426,7 @@ def test_sequencer_D6_a_joiner_knows_which_frames_were_numbered_before_it(way: W
     b.carry()
     if way.protocol is SequencerBB:
         b.step(3, old)  # a late body
-        assert machine(b, 3).bodies == {}  # type: ignore[attr-defined]
+        assert machine(b, 3).apart.bodies == {}  # type: ignore[attr-defined]
     assert machine(b, 3).done == {1: 1}
 
 
@@ -442,9 +446,7 @@ def test_sequencer_D6_a_leaver_that_lost_its_last_view_gets_it_again(way: Way) -
     b.lose(1, 3)
     b.settle()
     assert b.story(3) == ["123", "12"]
-    book = machine(b, 1).book
-    assert book is not None
-    assert (book.leaving, sorted(book.acks.marks)) == ({}, [1, 2])
+    assert (book(b, 1).leaving, sorted(book(b, 1).acks.marks)) == ({}, [1, 2])
 
 
 def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
@@ -457,7 +459,7 @@ def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
     assert not b.find(dst=3)
     b.settle()
     assert b.stable[1] == 1
-    assert machine(b, 1).book.history == {}  # type: ignore[union-attr]
+    assert book(b, 1).history == {}
 
 
 def test_sequencer_D6_the_sequencer_may_leave_the_group_and_come_back(way: Way) -> None:
@@ -555,7 +557,7 @@ def test_a_view_entry_needs_no_consumption(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3, options=Options(ack_every=1, driver_consumes=True))
     b.step(1, Change(G, dead=(3,)))
     b.carry()
-    assert machine(b, 1).book.stable == 1  # type: ignore[union-attr]
+    assert book(b, 1).stable == 1
 
 
 def test_what_a_former_stay_left_untaken_holds_up_no_acknowledgement_of_the_next(way: Way) -> None:
@@ -568,9 +570,9 @@ def test_what_a_former_stay_left_untaken_holds_up_no_acknowledgement_of_the_next
     b.carry()
     b.say(1, "c")
     b.carry()
-    assert machine(b, 1).taken < machine(b, 1).R
+    assert machine(b, 1).queue.taken < machine(b, 1).queue.R
     b.step(1, Consumed(G, 1))  # "c": of "a" and "b" nothing is ever reported
-    assert machine(b, 1).taken == machine(b, 1).R
+    assert machine(b, 1).queue.taken == machine(b, 1).queue.R
     b.step(2, Consumed(G, 3))
     b.settle()
     assert b.stable[1] == 1
@@ -723,7 +725,7 @@ def test_a_status_far_ahead_is_a_fault_and_what_is_missing_is_asked_for(way: Way
     b = bench(way.protocol, 1, 2, options=Options(max_held=5, fetch_batch=100))
     b.step(2, Receive(1, G, 1, Status(2**60, 0, 0)))
     assert b.faults == [(2, 1, f"number {2**60} lies more than max_held above 0")]
-    assert machine(b, 2).top == 5
+    assert machine(b, 2).queue.top == 5
     b.ring(2, "gap")
     assert [packet.header for packet in b.find(2, 1)] == [Fetch(1, 5)]
 

@@ -61,7 +61,7 @@ def test_bb_an_order_waits_for_its_body() -> None:
     assert b.texts(3) == []
     b.bring(2, 3)
     assert b.texts(3) == ["m"]
-    assert (bb(b, 3).bodies, bb(b, 3).bodiless) == ({}, {})
+    assert (bb(b, 3).apart.bodies, bb(b, 3).apart.bodiless) == ({}, {})
 
 
 def test_sequencer_bb_D7_an_order_whose_body_does_not_come_is_fetched_from_the_sequencer() -> None:
@@ -74,7 +74,7 @@ def test_sequencer_bb_D7_an_order_whose_body_does_not_come_is_fetched_from_the_s
     b.bring(3, 1, Fetch(1, 1))
     b.bring(1, 3, Accept)
     assert b.texts(3) == ["m"]
-    assert bb(b, 3).bodiless == {}
+    assert bb(b, 3).apart.bodiless == {}
 
 
 def test_bb_a_repeated_order_or_body_delivers_nothing_twice() -> None:
@@ -85,7 +85,7 @@ def test_bb_a_repeated_order_or_body_delivers_nothing_twice() -> None:
     b.repeat(*b.find(1, 3), *b.find(1, 3))
     b.carry()
     assert b.texts(3) == ["m"]
-    assert (bb(b, 3).bodies, bb(b, 3).bodiless) == ({}, {})
+    assert (bb(b, 3).apart.bodies, bb(b, 3).apart.bodiless) == ({}, {})
 
 
 def test_bb_an_order_far_ahead_is_a_fault_and_harms_nothing() -> None:
@@ -102,10 +102,10 @@ def test_bb_bodies_that_will_get_no_order_make_room() -> None:
     b.bring(2, 3)  # of a sender that is excluded
     b.step(1, Change(G, dead=(2,)))
     b.bring(1, 3)
-    assert len(bb(b, 3).bodies) == 2
+    assert len(bb(b, 3).apart.bodies) == 2
     b.step(3, Receive(1, G, 1, Body(1), b"m"))
     assert not b.faults
-    assert list(bb(b, 3).bodies) == [(1, 1)]
+    assert list(bb(b, 3).apart.bodies) == [(1, 1)]
 
 
 def test_bb_more_bodies_without_an_order_than_the_limit_are_the_senders_fault() -> None:

@@ -83,7 +83,7 @@ def test_a_guest_looks_only_at_the_frames_that_are_settled() -> None:
     b.say(9, *map(str, range(100)))
     guest = b.machines[9]
     assert isinstance(guest, SequencerPB)
-    guest.requests = requests = Counted(guest.requests)
+    guest.sent.pending = requests = Counted(guest.sent.pending)
     b.step(9, Receive(1, G, 1, Accepted(100, 3)))
     assert sorted(requests) == list(range(4, 101))
     requests.looks = 0

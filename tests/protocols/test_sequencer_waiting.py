@@ -7,7 +7,7 @@ import pytest
 from machines import Bench, G, bench
 from ordercast.core.events import Change
 from ordercast.core.waiting import Awaited, Holdings, Waiting
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequenced import SequencedProtocol
 from ordercast.protocols.sequencer_bb import Order, SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 

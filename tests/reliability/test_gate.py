@@ -184,7 +184,7 @@ def test_what_was_handed_over_is_what_the_application_gets_to_consume() -> None:
     assert b.texts(1) == ["a"]
     b.step(1, Consumed(G, 1))
     protocol = stack(b, 1).protocols[G]
-    assert protocol.taken == 1  # type: ignore[attr-defined]
+    assert protocol.queue.taken == 1  # type: ignore[attr-defined]
 
 
 # -- views ----------------------------------------------------------------------------------------

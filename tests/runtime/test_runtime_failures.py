@@ -109,7 +109,7 @@ async def test_nothing_is_kept_of_nodes_that_came_and_went(
         else:
             visitor._presence.peers.bound[0].abort("cut")
         [machine] = cluster.nodes[0]._presence.engine.stack.groups.every()
-        while pid in machine.done or (machine.book and pid in machine.book.last):
+        while pid in machine.done or (machine.sequencer and pid in machine.sequencer.book.last):
             await asyncio.sleep(0.001)
         for node in (cluster.leader, cluster.nodes[0]):
             assert node.stats()["nodes"] == 2

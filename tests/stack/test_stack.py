@@ -15,7 +15,7 @@ from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, T
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.machinery.numbering import ViewEntry
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequenced import SequencedProtocol
 from ordercast.membership.headers import MEMBERSHIP_HEADERS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -457,7 +457,7 @@ def test_nothing_is_kept_of_one_that_is_gone_for_good(
         assert 3 not in stack(b, p).links
         if isinstance(machine, SequencedProtocol):
             assert 3 not in machine.done
-            assert machine.book is None or 3 not in machine.book.last
+            assert machine.sequencer is None or 3 not in machine.sequencer.book.last
     b.say(2, "after")
     b.settle()
     assert b.story(1) == b.story(2) == ["123", "m", "12", "after"]
@@ -479,5 +479,5 @@ def test_what_one_that_is_gone_for_good_had_not_consumed_is_dropped() -> None:
     assert b.stable[1] == 1
     machine = stack(b, 1).protocols[G]
     assert isinstance(machine, SequencerPB)
-    assert machine.book is not None
-    assert machine.book.history == {}
+    assert machine.sequencer is not None
+    assert machine.sequencer.book.history == {}

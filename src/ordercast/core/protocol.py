@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
-from ordercast.core.changing import End, Ending, FramesEnd, Held, NextEra
+from ordercast.core.changing import End, Ending, FramesEnd, Held, LastFrames, NextEra
 from ordercast.core.declaration import Declaration
 from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import (
@@ -77,15 +77,6 @@ class Options(msgspec.Struct, frozen=True):
     def durability(self) -> Durability:
         """Of groups for which nothing else was said."""
         return as_durability(self.resilience, uniform=self.uniform)
-
-
-class Reach(msgspec.Struct, frozen=True):
-    """How far all survivors come with the union of their frames, where frames are numbered."""
-
-    number: int = 0  # the last number that all of them will have delivered
-    view: tuple[int, tuple[ProcessId, ...], tuple[ProcessId, ...]] | None = None
-    # ... (number, members, guests) of the last view among the frames up to there
-    last: tuple[tuple[ProcessId, int], ...] = ()  # the last frames of their origins up to there
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -282,14 +273,15 @@ class OrderingProtocol(PlainState, ABC):
         """The last number delivered here, where frames are numbered."""
         return 0
 
-    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+    def frames_delivered(self, g: GroupId) -> LastFrames:
         """The last frame delivered here of each origin, if a new leader must know."""
         return ()
 
     @staticmethod
-    def reach(union: Sequence[Kept], lowest: int) -> Reach:
-        """How far the survivors come, if the one furthest behind has delivered up to `lowest`."""
-        return Reach()
+    def reach(union: Sequence[Kept], lowest: int) -> LastFrames:
+        """Where frames are numbered: the last frames of their origins that all survivors deliver,
+        if the one furthest behind has delivered all numbers up to `lowest`."""
+        return ()
 
     def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         """Can this be an unstable frame of the view of g that has these senders?"""

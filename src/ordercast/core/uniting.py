@@ -82,7 +82,7 @@ def _last(
         pair for p, held in reports.items() for pair in held.last if held.delivers or pair[0] == p
     )
     last: dict[ProcessId, int] = {}
-    for q, n in (*known, *reach.last):
+    for q, n in (*known, *reach):
         if q not in ending.dead:
             last[q] = max(n, last.get(q, 0))
     return last

@@ -30,6 +30,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingHybrid,
 )
 from ordercast.protocols.sequencing.sender import Sender
+from ordercast.protocols.sequencing.service import SequencingService
 
 BEYOND_A_PREFIX = frozenset(
     ("validity", "agreement", "total.gapless", "fifo.group", "causal.group")
@@ -49,10 +50,10 @@ class TotalWithoutFlush(JavaGroupsTotal):
         return ()
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
-        self.arrived.clear()
+        self.queue.arrived.clear()
 
     def on_view(self, view: View) -> None:
-        self.requests.clear()
+        self.sent.pending.clear()
         super().on_view(view)
 
 
@@ -87,21 +88,30 @@ class BlockingSender(Sender):
         return self.outbox.target is None
 
 
-class BlockingTotal(Sequencing):
+class BlockingTotal(SequencingService):
     """Pairwise total order."""
 
+    page = Sequencing
+    declaration, together = page.declaration, page.together
+    exact, causal, common = page.exact, page.causal, page.common
     sender_part = BlockingSender
 
 
-class BlockingHybrid(SequencingHybrid):
+class BlockingHybrid(SequencingService):
     """Causal order across groups, total order in each."""
 
+    page = SequencingHybrid
+    declaration, together, copies_frames = page.declaration, page.together, page.copies_frames
+    exact, causal, common = page.exact, page.causal, page.common
     sender_part = BlockingSender
 
 
-class BlockingCausal(SequencingCausal):
+class BlockingCausal(SequencingService):
     """Both."""
 
+    page = SequencingCausal
+    declaration, together, copies_frames = page.declaration, page.together, page.copies_frames
+    exact, causal, common = page.exact, page.causal, page.common
     sender_part = BlockingSender
 
 

@@ -1,11 +1,9 @@
 """What families of protocols share, so that a page has only what is its own.
 
 OrderingProtocol (core)            one door, eras and views, the verbs of the pseudo-code
-├── SequencedMember                sequenced    deliver by the sequencer's numbers
-│   └── SequencedProtocol          sequencer    give them (`numbering`, `guests`)
-│       └── sequencer_pb, sequencer_bb
-├── NumberedMember                 numbered_member  numbers of one view (asked for: `resend_window`)
-│   └── javagroups
+├── SequencedProtocol              sequenced    deliver by numbers; at the leader a `sequencer`
+│   └── sequencer_pb, sequencer_bb (bodies that travel apart: `bodies_apart`)
+├── javagroups                     made of parts: its queue has the numbers of one view
 ├── AckVectorProtocol              ack_vectors  everybody's marks in every header
 │   └── nak
 └── AcknowledgedProtocol           acknowledged who consumed what; record in `stability`
@@ -20,4 +18,17 @@ OrderingProtocol (core)            one door, eras and views, the verbs of the ps
                     ├── fast_p
                     └── BlockOrderProtocol  block_order  by number alone
                         └── slow, block_total
+
+Parts of the machines that have a sequencer, each with one task:
+
+NumberedQueue        numbered_queue     a member's frames by number; of one view alone: `view_queue`
+SentFrames           sent_frames        own frames, until they are delivered, or stable
+Sequencer            sequencer          what the leader does in one era, with its books:
+  Numbering          numbering          which number went to which frame
+  GuestBook          guests             how far the frames of guests are
+BodiesApart          bodies_apart       bodies without a number, numbers without a body
+ResendWindow         resend_window      which missing numbers to ask for, and when again
+Unanswered           unanswered         words that have no answer yet
+(functions)          sequenced_waiting  what waits, and why
+(functions)          numbered_entries   numbered entries in a flush
 """

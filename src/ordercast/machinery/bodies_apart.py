@@ -6,111 +6,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options
-from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
+from ordercast.core.state import PlainState
+from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
 from ordercast.errors import PeerError
+from ordercast.machinery.numbered_queue import NumberedQueue
 from ordercast.machinery.numbering import Numbered
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequenced_waiting import Gaps
+
+FrameKey = tuple[ProcessId, int]
 
 
-class BodiesApart(SequencedProtocol):
-    """One group whose bodies may come apart from their numbers."""
+class BodiesApart(PlainState):
+    """Of one era of one group: bodies without a number, numbers without a body."""
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
-        self.bodies: dict[tuple[ProcessId, int], bytes] = {}  # held back, without a number
-        self.bodiless: dict[tuple[ProcessId, int], tuple[int, Numbered]] = {}  # without a body
+    def __init__(self, limit: int) -> None:
+        self.bodies: dict[FrameKey, bytes] = {}  # held back, without a number
+        self.bodiless: dict[FrameKey, tuple[int, Numbered]] = {}  # without a body
+        self.limit = limit  # of bodies
 
-    def on_view(self, view: View) -> None:
-        super().on_view(view)
-        if not view.start:
-            self.bodies, self.bodiless = {}, {}
-
-    def take_body(self, g: GroupId, p: ProcessId, n: int, m: bytes) -> None:
-        """Frame n of p. Its number is here, or will come."""
+    def paired(self, p: ProcessId, n: int, m: bytes) -> tuple[int, Numbered] | None:
+        """The body of frame n of p came: its number, if that is here, and both together."""
         numbered = self.bodiless.pop((p, n), None)
-        if numbered is not None:
-            N, entry = numbered
-            self.place(g, N, self.stable, msgspec.structs.replace(entry, payload=m))
-        elif n > self.done.get(p, 0):
-            if len(self.bodies) >= self.options.max_held:
-                self._drop_stale_bodies(g)
-            self.bodies[p, n] = m
+        if numbered is None:
+            return None
+        N, entry = numbered
+        return N, msgspec.structs.replace(entry, payload=m)
 
-    def _drop_stale_bodies(self, g: GroupId) -> None:
+    def hold(self, key: FrameKey, m: bytes, view: View, done: Mapping[ProcessId, int]) -> None:
+        """Its number will come. `done` are the last frames that were delivered."""
+        if len(self.bodies) >= self.limit:
+            self._drop_stale(view, done)
+        self.bodies[key] = m
+
+    def _drop_stale(self, view: View, done: Mapping[ProcessId, int]) -> None:
         # A body that comes after its entry was fetched, or whose sender left, gets no number here.
         self.bodies = {
-            (p, n): m
-            for (p, n), m in self.bodies.items()
-            if n > self.done.get(p, 0) and p in self.views[g].peers
+            (p, n): m for (p, n), m in self.bodies.items() if n > done.get(p, 0) and p in view.peers
         }
-        if len(self.bodies) >= self.options.max_held:
-            raise PeerError(f"more than {self.options.max_held} bodies without an order")
+        if len(self.bodies) >= self.limit:
+            raise PeerError(f"more than {self.limit} bodies without an order")
 
-    def take_number(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
-        """Number N goes to this frame, whose body comes from its sender."""
-        self.check_near(N)
-        origin, n = entry.origin, entry.n
-        body = self.requests.get(n) if origin == self.me else self.bodies.get((origin, n))
-        if body is not None:
-            self.place(g, N, stable, msgspec.structs.replace(entry, payload=body))
-            return
-        if N > self.R and N not in self.arrived:
-            self.bodiless[origin, n] = (N, entry)
-        self.learn(g, N, stable)  # a gap as long as the body is not here
-
-    def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+    def settled(self, key: FrameKey) -> None:
+        """The frame has a number and a body."""
         if self.bodies or self.bodiless:
-            self.bodies.pop((entry.origin, entry.n), None)
-            self.bodiless.pop((entry.origin, entry.n), None)
-        super().place(g, N, stable, entry)
+            self.bodies.pop(key, None)
+            self.bodiless.pop(key, None)
 
     # -- what waits, and why ----------------------------------------------------------------------
 
-    def holdings(self, g: GroupId) -> Holdings:
-        here = super().holdings(g)
-        return msgspec.structs.replace(here, held=here.held + len(self.bodies))
-
-    def held_back(self) -> list[Waiting]:
-        """Also numbers without a body, and bodies without a number."""
-        held = super().held_back()
-        for g in self.views:
-            held += self._bodiless(g)
-            held += self.unordered(self._lone_bodies(g))
-        return held
-
-    def waiting_frames(self) -> list[WaitingFrame]:
-        frames = super().waiting_frames()
-        for g in self.views:
-            frames += ((g, entry.origin, entry.n, b"") for _, entry in self._lone_numbers())
-            frames += self._lone_bodies(g)
-        return frames
-
-    def _bodiless(self, g: GroupId) -> Iterator[Waiting]:
-        gaps = self.first_gaps(g)
-        for number, entry in self._lone_numbers():
+    def without_body(self, g: GroupId, queue: NumberedQueue, gaps: Gaps) -> Iterator[Waiting]:
+        """Numbers that wait for their bodies, and for what is missing before."""
+        for number, entry in self._lone_numbers(queue):
             awaits = tuple(gap for N, gap in gaps if number >= N)
             yield Waiting(g, entry.origin, entry.n, awaits, b"")
 
-    def _lone_numbers(self) -> Iterator[tuple[int, Numbered]]:
-        return ((N, entry) for N, entry in self.bodiless.values() if self.is_gap(N))
+    def bodiless_frames(self, g: GroupId, queue: NumberedQueue) -> Iterator[WaitingFrame]:
+        """The same without the reasons."""
+        return ((g, entry.origin, entry.n, b"") for _, entry in self._lone_numbers(queue))
 
-    def _lone_bodies(self, g: GroupId) -> Iterator[WaitingFrame]:
-        ordered = {(entry.origin, entry.n) for entry in self.arrived.values()}
+    def _lone_numbers(self, queue: NumberedQueue) -> Iterator[tuple[int, Numbered]]:
+        return ((N, entry) for N, entry in self.bodiless.values() if queue.is_missing(N))
+
+    def without_number(
+        self, view: View, queue: NumberedQueue, done: Mapping[ProcessId, int]
+    ) -> Iterator[WaitingFrame]:
+        """Bodies that wait for the sequencer."""
+        ordered = {(entry.origin, entry.n) for entry in queue.arrived.values()}
         for (p, n), m in self.bodies.items():
-            repeat = (p, n) in ordered or n <= self.done.get(p, 0)
-            if not repeat and p in self.views[g].peers:
-                yield g, p, n, m
+            repeat = (p, n) in ordered or n <= done.get(p, 0)
+            if not repeat and p in view.peers:
+                yield view.group, p, n, m
 
-    def gaps(self, g: GroupId) -> dict[int, Awaited]:
+    def named(self, g: GroupId, gaps: Mapping[int, Awaited]) -> dict[int, Awaited]:
         """Where the number is here, its body is missing."""
         bodies = {
             N: Awaited("body", g, entry.origin, entry.n) for N, entry in self.bodiless.values()
         }
-        return {N: bodies.get(N, gap) for N, gap in super().gaps(g).items()}
+        return {N: bodies.get(N, gap) for N, gap in gaps.items()}

@@ -45,7 +45,6 @@ class Numbered(msgspec.Struct, frozen=True, gc=False):
     n: int
     payload: bytes
     view: ViewEntry | None = None
-    context: Context = ()  # where there is an order across groups
 
 
 class Numbering(PlainState):

@@ -1,6 +1,8 @@
-"""A member of a group that has a sequencer: delivers in the order of the numbers.
+"""A group that has a sequencer: a member delivers in the order of the numbers.
 
-The other half, what the sequencer itself does, is in `machinery.sequencer`.
+What the sequencer itself does is in `machinery.sequencer`, a part of the machine at the process
+that leads. How the *body* travels is left to the two pages built on this: `sequencer_pb` (through
+the sequencer) and `sequencer_bb` (from the sender to all).
 
 A view change without a crash of the sequencer is an *entry*: it has a number like a message, so
 every member sees it at the same place, and nobody stops sending. If the sequencer itself is gone,
@@ -11,45 +13,39 @@ begin again at 1 with the new leader, and everybody asks again for its unnumbere
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain, takewhile
 from typing import ClassVar
 
-from ordercast.core.events import Kept, Receive, View
+from ordercast.core.changing import LastFrames
+from ordercast.core.events import Change, Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, Reach, on
+from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
+from ordercast.machinery import numbered_entries
+from ordercast.machinery import sequenced_waiting as explain
+from ordercast.machinery.numbered_queue import NumberedQueue
 from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
-from ordercast.machinery.sequenced_waiting import ExplainedMember
+from ordercast.machinery.sent_frames import SentFrames
+from ordercast.machinery.sequencer import Sequencer
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 from ordercast.machinery.unanswered import Unanswered
 
 PRUNE_EVERY = 16  # a member looks through what it keeps when so much more of it is stable
 
 
-class SequencedMember(ExplainedMember):
-    """Total order in one group by one process that gives out numbers: the part of a member."""
+class SequencedProtocol(OrderingProtocol):
+    """Total order in one group by one process that gives out numbers."""
 
-    across: ClassVar[bool] = False  # an entry may also wait for entries of other groups
+    sequencer_type: ClassVar[type[Sequencer]] = Sequencer
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.leader: ProcessId = me  # the sequencer of this era
-        self.R = 0  # last number delivered here
-        self.top = 0  # highest number known to be given
-        self.stable = 0  # numbers up to here are delivered by all
-        self.arrived: dict[int, Numbered] = {}  # numbered, not in turn yet
-        self.kept: dict[int, Numbered] = {}  # delivered here, not known stable
-        self.S = 0  # frames this process sent, in all eras
-        self.S_first = -1  # ... before it (last) joined; -1: it may not send
-        self.requests: dict[int, bytes] = {}  # own frames n, not delivered; of a guest, not stable
-        self.numbered = 0  # of a guest: its frames up to this one have numbers in this era
+        self.sequencer: Sequencer | None = None  # at that process only
+        self.queue = NumberedQueue(me, self.options)  # of a member
+        self.sent = SentFrames(-1)  # in all eras
         self.done: dict[ProcessId, int] = {}  # last frame delivered, per origin, in all eras
-        self.own: deque[tuple[int, int]] = deque()  # (number, n) of own frames, not stable
-        self.handed: deque[int] = deque()  # numbers delivered, not consumed yet
-        self.taken = 0  # last number consumed by the application
-        self.acked = 0  # ... and told to the sequencer
         self.delivers = False  # a member; a process that only leads delivers nothing
         self.running: set[str] = set()  # timers
         self.unanswered = Unanswered(self.options)
@@ -58,23 +54,14 @@ class SequencedMember(ExplainedMember):
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         """Bring our frame n to the sequencer (and perhaps to the others)."""
 
-    def waits(self, g: GroupId, entry: Numbered) -> bool:
-        """The entry is in turn: must it wait for other groups?"""
-        return False
-
-    def delivered(self, g: GroupId, N: int, entry: Numbered) -> None:
-        """Where there is an order across groups: this one was delivered."""
-
-    def came_further(self, g: GroupId) -> None:
-        """Where there is an order across groups: entries of others may wait for what was
-        delivered."""
+    @abstractmethod
+    def announce(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        """At the sequencer: tell all members that this frame has the number N."""
 
     # -- a member sends ---------------------------------------------------------------------------
 
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.requests[self.S] = m
-        self.request(g, self.S, m)
+        self.request(g, self.sent.add(m), m)
         self.await_numbers(g)
 
     def await_numbers(self, g: GroupId) -> None:
@@ -82,12 +69,12 @@ class SequencedMember(ExplainedMember):
         self.start_timer(g, "retry", self.unanswered.requests.wait)
 
     def _repeat_requests(self, g: GroupId) -> None:
-        unnumbered = self.unnumbered()
+        unnumbered = self.sent.unnumbered()
         if self.unanswered.is_request_lost(next(iter(unnumbered), 0)):
             for n in unnumbered[: self.options.fetch_batch]:
-                if n in self.requests:  # one that is asked for may bring on others
+                if n in self.sent.pending:  # one that is asked for may bring on others
                     self.note("retransmit", g, self.me, n)
-                    self.request(g, n, self.requests[n])
+                    self.request(g, n, self.sent.pending[n])
         if unnumbered:
             self.await_numbers(g)
 
@@ -95,24 +82,16 @@ class SequencedMember(ExplainedMember):
 
     @on(Accepted)
     def on_ACCEPTED(self, src: ProcessId, g: GroupId, accepted: Accepted, m: bytes) -> None:
-        self._check_sequencer(src)
-        if not accepted.stable <= accepted.n <= self.S:
-            raise PeerError(f"{accepted} came to a process that has sent {self.S} frames")
+        self.check_sequencer(src)
+        if not accepted.stable <= accepted.n <= self.sent.S:
+            raise PeerError(f"{accepted} came to a process that has sent {self.sent.S} frames")
         if self.me in self.views[g].guests:  # else it came late
             self.learn_as_guest(g, accepted.n, accepted.stable)
 
     def learn_as_guest(self, g: GroupId, n: int, stable: int) -> None:
-        """Our frames up to n are numbered. Those not stable are kept: a sequencer may die with
-        the number, and the next one must be asked again."""
-        if n > self.numbered:
-            self.numbered = n
-            self.out.ordered.append((g, n - self.S_first))
-        settled = list(takewhile(stable.__ge__, self.requests))  # they stand in order
-        for k in settled:
-            del self.requests[k]
-        if settled:
-            self.out.stable.append((g, stable - self.S_first))
-        if self.requests:
+        """Our frames up to n are numbered, those up to `stable` delivered by all."""
+        self.sent.learn_as_guest(g, n, stable, self.out)
+        if self.sent.pending:
             self._await_stability(g)
 
     def _follow_view(self, g: GroupId, entry: ViewEntry) -> None:
@@ -130,25 +109,25 @@ class SequencedMember(ExplainedMember):
         """With this view. What we sent before, as a guest or in a former stay, has lower numbers:
         it is stable when this one is. We keep the view: if the sequencer dies, we may be the only
         one who has it."""
-        N = entry.N
-        self.kept[N] = Numbered(VIEW_ENTRY, N, b"", entry)
-        last, self.numbered = self.done.get(self.me, 0), 0
-        self.stable = N - 1
+        N, queue, sent = entry.N, self.queue, self.sent
+        queue.kept[N] = Numbered(VIEW_ENTRY, N, b"", entry)
+        last, sent.numbered = self.done.get(self.me, 0), 0
+        queue.stable = N - 1
         if last:
-            self.own.append((N, last))
-        self.requests = {n: m for n, m in self.requests.items() if n > last}
+            queue.own.append((N, last))
+        sent.pending = {n: m for n, m in sent.pending.items() if n > last}
 
     # -- a member delivers ------------------------------------------------------------------------
 
     @on(Accept)
     def on_ACCEPT(self, src: ProcessId, g: GroupId, accept: Accept, m: bytes) -> None:
-        self._check_sequencer(src)
+        self.check_sequencer(src)
         self.place(g, accept.N, accept.stable, Numbered(accept.origin, accept.n, m))
 
     @on(ViewEntry)
     def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
-        self._check_sequencer(src)
-        if self.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
+        self.check_sequencer(src)
+        if self.queue.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
             self.acknowledge(g)
         elif self.me in self.views[g].guests:
             self._follow_view(g, view)
@@ -159,70 +138,56 @@ class SequencedMember(ExplainedMember):
         """Put an entry at its number, and deliver what is in turn."""
         if not self.delivers:
             return
-        R = self.R
-        if N == R + 1 and not (self.across and self.waits(g, entry)):
+        queue = self.queue
+        R = queue.R
+        if N == R + 1:
             self.deliver_in_turn(g, entry)
         elif N > R:
             if R + self.options.max_held < N:
                 self.check_near(N)
-            self.arrived[N] = entry
-            if self.top < N or "gap" not in self.running:
+            queue.arrived[N] = entry
+            if queue.top < N or "gap" not in self.running:
                 self.learn(g, N, stable)
-        if stable >= self.stable + PRUNE_EVERY or (self.own and self.own[0][0] <= stable):
+        if stable >= queue.stable + PRUNE_EVERY or (queue.own and queue.own[0][0] <= stable):
             self.learn(g, N, stable)
 
     def check_near(self, N: int) -> None:
         """A sequencer that is further ahead than we may hold back breaks the rules."""
-        if self.delivers and self.R + self.options.max_held < N:
-            raise PeerError(f"number {N} lies more than max_held above {self.R}")
+        if self.delivers and self.queue.R + self.options.max_held < N:
+            raise PeerError(f"number {N} lies more than max_held above {self.queue.R}")
 
     def deliver_in_turn(self, g: GroupId, entry: Numbered | None) -> None:
         """wait until N = R + 1; TO-deliver(m); R := N. Then what has waited behind it."""
+        queue = self.queue
         while entry is not None:
-            self.R = N = self.R + 1
-            self.kept[N] = entry
             if entry.view is not None:
+                queue.R += 1
+                queue.kept[queue.R] = entry
                 self._deliver_view(g, entry.view)  # after our last one nothing has arrived
             else:
-                origin, n = entry.origin, entry.n
-                self.done[origin] = n
-                self.out.deliveries.append((g, origin, n, N, entry.payload))
-                if origin == self.me:
-                    self.requests.pop(n, None)
-                    self.own.append((N, n))
-                if self.options.driver_consumes:
-                    self.handed.append(N)
-                else:
-                    self.taken = N
-            if self.across:
-                self.delivered(g, N, entry)
-            entry = self._next_in_turn(g) if self.arrived else None
-        owed = self.taken - self.acked
+                queue.deliver(g, entry, self.out)
+                self.done[entry.origin] = entry.n
+                if entry.origin == self.me:
+                    self.sent.pending.pop(entry.n, None)
+            entry = queue.arrived.pop(queue.R + 1, None) if queue.arrived else None
+        owed = queue.taken - queue.acked
         if owed >= self.options.ack_every or (owed and "ack" not in self.running):
             self._acknowledge_soon(g)
-        if self.across:
-            self.came_further(g)
-
-    def _next_in_turn(self, g: GroupId) -> Numbered | None:
-        entry = self.arrived.get(self.R + 1)
-        if entry is None or (self.across and self.waits(g, entry)):
-            return None
-        return self.arrived.pop(self.R + 1)
 
     def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
-        now = self.views[g]
+        queue, now = self.queue, self.views[g]
         new = {*entry.joined, *entry.guests}
         self.done.update(pair for pair in entry.last if pair[0] in new)
         self.install(self._view_of(g, entry, now.era))
-        if not self.handed:
-            self.taken = self.R  # a view needs no consumption
+        if not queue.handed:
+            queue.taken = queue.R  # a view needs no consumption
         if not self.delivers:  # our last: nothing after it is for us
             # What was before it is kept until the era ends, or the group is closed here: if the
             # sequencer dies, others may have none of it.
-            self.taken = self.top = self.R
-            self.arrived.clear()
+            queue.taken = queue.top = queue.R
+            queue.arrived.clear()
             if self.me in entry.guests:
-                self.numbered = self.done.get(self.me, 0)
+                self.sent.numbered = self.done.get(self.me, 0)
             self.acknowledge(g)
 
     def _view_of(self, g: GroupId, entry: ViewEntry, era: int) -> View:
@@ -230,84 +195,75 @@ class SequencedMember(ExplainedMember):
 
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
+        queue = self.queue
         if not self.delivers:  # it left, and keeps what others may lack
-            self.kept = {N: entry for N, entry in self.kept.items() if stable < N}
+            queue.kept = {N: entry for N, entry in queue.kept.items() if stable < N}
             return
-        if top > self.top:
-            self.top = top
-        if self.top > self.R and "gap" not in self.running:
+        if top > queue.top:
+            queue.top = top
+        if queue.top > queue.R and "gap" not in self.running:
             self._await_missing(g)
-        if stable > self.stable:
-            if stable > self.taken:
-                raise PeerError(f"number {stable} is called stable, but was not acknowledged here")
-            for N in range(self.stable + 1, stable + 1):
-                self.kept.pop(N, None)
-            self.stable = stable
-            self._report_own_stable(g)
-
-    def _report_own_stable(self, g: GroupId) -> None:
-        n = 0
-        while self.own and self.own[0][0] <= self.stable:
-            _, n = self.own.popleft()
-        if n:
-            self.out.stable.append((g, n - self.S_first))
+        if stable > queue.stable and (n := queue.settle(stable)):
+            self.sent.tell_stable(g, n, self.out)
 
     @on(Status)
     def on_STATUS(self, src: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
-        self._check_sequencer(src)
-        self.learn(g, min(status.N, self.R + self.options.max_held), status.stable)
+        self.check_sequencer(src)
+        self.learn(g, min(status.N, self.queue.R + self.options.max_held), status.stable)
         self.unanswered.noted = max(self.unanswered.noted, status.R)
-        if self.taken > status.R and not self.delivers:  # it left, and repeats nothing by itself
+        if self.queue.taken > status.R and not self.delivers:  # it left, and repeats nothing itself
             self.acknowledge(g)
         self.check_near(status.N)  # what is missing here is asked for all the same
 
     def _fetch_missing(self, g: GroupId) -> None:
         """FETCH(R+1..): what lies between the last number delivered and the next one here."""
-        if self.top <= self.R:
+        queue = self.queue
+        if queue.top <= queue.R:
             return
-        first = self.R + 1
-        last = min(self.arrived, default=self.top + 1) - 1
-        last = min(last, self.R + self.options.fetch_batch)
-        if first <= min(last, self.unanswered.horizon):  # else it is late, or waits for a group
-            self._fetch(g, first, last)
+        first = queue.R + 1
+        last = min(queue.arrived, default=queue.top + 1) - 1
+        last = min(last, queue.R + self.options.fetch_batch)
+        if first <= min(last, self.unanswered.horizon):  # else it is only late
+            self.unanswered.fetches_again(queue.R)
+            self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
+            self.send(self.leader, g, Fetch(first, last))
         self._await_missing(g)
-
-    def _fetch(self, g: GroupId, first: int, last: int) -> None:
-        self.unanswered.fetches_again(self.R)
-        self.note("nack", g, self.leader, 0, f"numbers {first}..{last}")
-        self.send(self.leader, g, Fetch(first, last))
 
     def _await_missing(self, g: GroupId) -> None:
         """What is still missing when the timer ends is fetched. What is known only since may be on
         its way."""
-        self.unanswered.horizon = self.top
+        self.unanswered.horizon = self.queue.top
         self.start_timer(g, "gap", self.unanswered.fetches.wait)
 
-    def _check_sequencer(self, src: ProcessId) -> None:
+    def check_sequencer(self, src: ProcessId) -> None:
+        """Only one process numbers."""
         if src != self.leader:
             raise PeerError(f"process {src} speaks as the sequencer, which is {self.leader}")
 
     # -- a member acknowledges --------------------------------------------------------------------
 
     def on_consumed(self, g: GroupId, frames: int) -> None:
-        for _ in range(frames):
-            self.taken = max(self.taken, self.handed.popleft())
-        if not self.handed:
-            self.taken = self.R
-        if self.taken > self.acked:
+        queue = self.queue
+        queue.consume(frames)
+        if not queue.handed:
+            queue.taken = queue.R
+        if queue.taken > queue.acked:
             self._acknowledge_soon(g)
 
     def _acknowledge_soon(self, g: GroupId) -> None:
-        if self.taken - self.acked >= self.options.ack_every:
+        if self.queue.taken - self.queue.acked >= self.options.ack_every:
             self.acknowledge(g)
         elif "ack" not in self.running:
             self.start_timer(g, "ack", self.options.ack_delay_ms)
 
     def acknowledge(self, g: GroupId) -> None:
         """Tell the sequencer how far the application has come."""
-        self.acked = self.taken
-        self.send(self.leader, g, Delivered(self.taken))
-        self._await_stability(g)
+        self.queue.acked = taken = self.queue.taken
+        if self.sequencer is not None:
+            self.sequencer.acknowledged(self, g, self.me, taken)
+        else:
+            self.send(self.leader, g, Delivered(taken))
+            self._await_stability(g)
 
     def _await_stability(self, g: GroupId) -> None:
         """If nothing new is heard after a while, the last report, or the answer, may be lost."""
@@ -316,15 +272,75 @@ class SequencedMember(ExplainedMember):
             self.start_timer(g, "repeat", self.unanswered.reports.wait)
 
     def _standing(self) -> tuple[int, ...]:
-        return (self.stable, self.unanswered.noted, self.numbered, len(self.requests))
+        sent = self.sent
+        return (self.queue.stable, self.unanswered.noted, sent.numbered, len(sent.pending))
 
     def _repeat_report(self, g: GroupId) -> None:
-        if not ((self.kept and self.delivers) or (self.numbered and self.requests)):
+        asks = self.sent.numbered and self.sent.pending
+        if not ((self.queue.kept and self.delivers) or asks):
             self.unanswered.reports.answered()
         elif self.unanswered.is_report_lost(self._standing()):
             self.acknowledge(g)
         else:
             self._await_stability(g)
+
+    # -- at the sequencer -------------------------------------------------------------------------
+
+    def sequencer_for(self, word: str) -> Sequencer:
+        """The one to whom this was said."""
+        if self.sequencer is None:
+            raise PeerError(f"{word} came to a process that is no sequencer")
+        return self.sequencer
+
+    def number(self, g: GroupId, p: ProcessId, n: int, m: bytes) -> None:
+        """Frame n of p is at the sequencer."""
+        self.sequencer_for("a request to number a frame").number(self, g, p, n, m)
+
+    @on(Fetch)
+    def on_FETCH(self, p: ProcessId, g: GroupId, fetch: Fetch, m: bytes) -> None:
+        self.sequencer_for("FETCH").fetched(self, p, g, fetch)
+
+    @on(Delivered)
+    def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
+        self.sequencer_for("an acknowledgement").delivered(self, p, g, ack)
+
+    def still_expects(self, p: ProcessId) -> bool:
+        return self.sequencer is not None and self.sequencer.still_expects(p)
+
+    def on_change(self, change: Change) -> None:
+        """The next view gets a number like a message."""
+        g, now, sequencer = change.group, self.views[change.group], self.sequencer
+        assert sequencer is not None, "a change of members goes to the sequencer"
+        entry = sequencer.next_view(now, change)
+        sequencer.forget(change.dead)
+        if (entry.members, entry.guests) != (now.members, now.guests):
+            sequencer.begin_view(entry)
+            self._begin_view_here(g, now, entry)
+            sequencer.enter(self, g, Numbered(VIEW_ENTRY, entry.N, b"", entry))
+        sequencer.prune(self, g)
+
+    def _begin_view_here(self, g: GroupId, now: View, entry: ViewEntry) -> None:
+        """A sequencer knows a view before it has a number."""
+        if self.me in entry.members and g not in self.member_of:
+            self._begin_to_deliver(g, entry)
+        if self.me in (*entry.members, *entry.guests) and self.me not in now.senders:
+            self._take_up_frames(entry.last)
+        if g in self.member_of:
+            self.others[g] = tuple(p for p in entry.members if p != self.me)
+        else:  # it only leads, and delivers nothing
+            self.install(self._view_of(g, entry, now.era))
+
+    def _begin_to_deliver(self, g: GroupId, entry: ViewEntry) -> None:
+        """The sequencer itself becomes a member."""
+        self._start_after(entry.N - 1)
+        self.queue.handed.clear()
+        self.done.update(entry.last)
+        self._become_member(entry)
+        del self.queue.kept[entry.N]  # it is delivered here like any other
+        self.member_of.add(g)
+        self.delivers = True
+
+    # -- timers -----------------------------------------------------------------------------------
 
     def on_timer(self, g: GroupId, name: str) -> None:
         self.running.discard(name)
@@ -333,10 +349,14 @@ class SequencedMember(ExplainedMember):
         elif name == "gap":
             self._fetch_missing(g)
         elif name == "ack":
-            if self.taken > self.acked:
+            if self.queue.taken > self.queue.acked:
                 self.acknowledge(g)
         elif name == "repeat":
             self._repeat_report(g)
+        elif self.sequencer is not None and name == "status":
+            self.sequencer.tell_status(self, g)
+        elif self.sequencer is not None and name == "behind":
+            self.sequencer.tell_who_is_behind(self, g)
 
     def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
         """Start a timer unless it runs already."""
@@ -373,16 +393,14 @@ class SequencedMember(ExplainedMember):
 
     def _start_after(self, number: int) -> None:
         """The next number expected here is the one after this."""
-        self.R = self.top = self.stable = self.taken = self.acked = number
-        self.arrived, self.kept = {}, {}
+        self.queue.start_after(number)
         self.unanswered.begin(number)
-        self.handed = deque(0 for _ in self.handed)  # of the era before: nobody waits for it
 
     def _take_up_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """Of every origin, the frame that was numbered last; our own go on from there."""
         self.done.update(last)
-        self.S = self.S_first = self.done.get(self.me, 0)
-        self.numbered = 0
+        self.sent.S = self.sent.S_first = self.done.get(self.me, 0)
+        self.sent.numbered = 0
 
     def on_view(self, view: View) -> None:
         """A numbered view is an entry among others. One without a number begins a new era.
@@ -390,22 +408,23 @@ class SequencedMember(ExplainedMember):
         Who leads a later era must know which frames were delivered, and so which of those that it
         is asked to number are new. One that was no member is told with the view.
         """
+        sent = self.sent
         if not view.start:
             if not self.delivers:
                 self.done = {}
             self._know_frames(view.last)
-            if self.me in view.senders and self.S_first < 0:  # a stay begins: counts go on
-                self.S = self.S_first = self.done.get(self.me, 0)
+            if self.me in view.senders and sent.S_first < 0:  # a stay begins: counts go on
+                sent.S = sent.S_first = self.done.get(self.me, 0)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
-            self.requests.clear()
-            self.numbered = 0
+            sent.pending.clear()
+            sent.numbered = 0
         if view.start:
             self.leader = view.leader
         else:
             self._begin_era(view)
             if self.me not in view.senders:
-                self.S_first = -1
+                sent.S_first = -1
 
     def _know_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """What survivors know of others is known to all: also where a later stay begins."""
@@ -415,84 +434,78 @@ class SequencedMember(ExplainedMember):
 
     def _begin_era(self, view: View) -> None:
         """New numbers, from 1; and a number for every frame of ours that has none."""
-        g = view.group
-        self.leader = view.leader
+        g, queue = view.group, self.queue
+        self.leader, self.sequencer = view.leader, None
+        if self.me == view.leader:
+            self.sequencer = self.sequencer_type(self.me, view, self.done, self.options)
         self._start_after(0)
-        self.numbered = 0
-        if self.own:
-            self.out.stable.append((g, self.own[-1][1] - self.S_first))
-            self.own.clear()
+        self.sent.numbered = 0
+        if queue.own:
+            self.sent.tell_stable(g, queue.own[-1][1], self.out)
+            queue.own.clear()
         self.running.clear()
-        for n, m in list(self.requests.items()):
+        for n, m in list(self.sent.pending.items()):
             self.request(g, n, m)
 
     def gone_for_good(self, p: ProcessId) -> None:
+        # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.
         self.done.pop(p, None)
+        if self.sequencer is not None:
+            self.sequencer.forget((p,))
 
     def numbers_delivered(self, g: GroupId) -> int:
-        return self.R
+        return self.queue.R
 
-    def frames_delivered(self, g: GroupId) -> tuple[tuple[ProcessId, int], ...]:
+    def frames_delivered(self, g: GroupId) -> LastFrames:
         return tuple(sorted(self.done.items()))
 
     @staticmethod
-    def reach(union: Sequence[Kept], lowest: int) -> Reach:
-        entries = {kept.stamp[0]: kept for kept in union if _well_formed(kept)}
-        N, view, last = lowest, None, {}
-        while (kept := entries.get(N + 1)) is not None:
-            N += 1
-            if kept.origin == VIEW_ENTRY:
-                entry = _from_stamp(*kept.stamp)
-                view = (entry.number, entry.members, entry.guests)
-            else:
-                last[kept.origin] = kept.n
-        return Reach(N, view, tuple(last.items()))
+    def reach(union: Sequence[Kept], lowest: int) -> LastFrames:
+        return numbered_entries.reach(union, lowest)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return self.as_kept({**self.kept, **self.arrived})
-
-    @staticmethod
-    def as_kept(entries: dict[int, Numbered]) -> tuple[Kept, ...]:
-        """Numbered entries as they travel through a flush."""
-        return tuple(
-            Kept(e.origin, e.n, (N, *_stamp(e)), e.payload) for N, e in sorted(entries.items())
-        )
+        """At the sequencer also what was delivered by others, or by nobody yet."""
+        numbered = {} if self.sequencer is None else self.sequencer.book.history
+        return numbered_entries.as_kept({**numbered, **self.queue.unstable()})
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         """Deliver the contiguous part of the union; nobody alive can fill the gap behind it."""
-        self.gather(union)
-        self.deliver_in_turn(g, self.arrived.pop(self.R + 1, None))
-        self.arrived.clear()
+        queue = self.queue
+        for N, entry in numbered_entries.as_entries(union).items():
+            if N > queue.R:
+                queue.arrived[N] = entry
+        self.deliver_in_turn(g, queue.arrived.pop(queue.R + 1, None))
+        queue.arrived.clear()
 
-    def gather(self, union: Sequence[Kept]) -> None:
-        """Put the entries of the union at their numbers."""
-        for kept in filter(_well_formed, union):
-            if kept.stamp[0] > self.R:
-                self.arrived[kept.stamp[0]] = _entry(kept)
+    # -- what waits, and why ----------------------------------------------------------------------
 
+    def holdings(self, g: GroupId) -> Holdings:
+        held, kept = len(self.queue.arrived), len(self.queue.kept)
+        if self.sequencer is None:
+            return Holdings(held, kept)
+        book = self.sequencer.book
+        return Holdings(held + sum(map(len, book.ahead.values())), kept, len(book.history))
 
-def _stamp(entry: Numbered) -> Iterable[int]:
-    """What an entry has besides its number: its context, or the view it is."""
-    view = entry.view
-    if view is None:
-        return chain.from_iterable(entry.context)
-    return (view.number, len(view.members), *view.members, *view.guests)
+    def held_back(self) -> list[Waiting]:
+        """Numbered frames behind a gap, and our own that have no number yet; at the sequencer also
+        the frames that overtook their predecessors."""
+        held: list[Waiting] = []
+        for g in self.views:
+            held += explain.behind(g, self.queue, explain.first_of(self.gaps(g)))
+            held += explain.unordered(self.leader, explain.asked_frames(g, self.queue, self.sent))
+            if self.sequencer is not None:
+                held += explain.held_ahead(g, self.sequencer.book)
+        return held
 
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames: list[WaitingFrame] = []
+        for g in self.views:
+            frames += explain.numbered_frames(g, self.queue)
+            frames += explain.asked_frames(g, self.queue, self.sent)
+            if self.sequencer is not None:
+                frames += explain.ahead_frames(g, self.sequencer.book)
+        return frames
 
-def _entry(kept: Kept) -> Numbered:
-    N, *rest = kept.stamp
-    if kept.origin == VIEW_ENTRY:
-        return Numbered(kept.origin, kept.n, kept.payload, _from_stamp(N, *rest))
-    context = tuple(zip(rest[::2], rest[1::2], strict=True))
-    return Numbered(kept.origin, kept.n, kept.payload, None, context)
-
-
-def _well_formed(kept: Kept) -> bool:
-    """Is the stamp a number, and a context or a view? A peer may have made it up."""
-    if kept.origin != VIEW_ENTRY:
-        return len(kept.stamp) % 2 == 1
-    return len(kept.stamp) >= 3 and 0 <= kept.stamp[2] <= len(kept.stamp) - 3
-
-
-def _from_stamp(N: int, number: int, size: int, *processes: ProcessId) -> ViewEntry:
-    return ViewEntry(N, number, processes[:size], (), (), 0, processes[size:])
+    def gaps(self, g: GroupId) -> dict[int, Awaited]:
+        """What is missing at each number that is known to be given and cannot be delivered."""
+        return explain.gaps(g, self.leader, self.queue)

@@ -2,91 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import OrderingProtocol
-from ordercast.core.waiting import (
-    MAX_NAMED,
-    Awaited,
-    Holdings,
-    Waiting,
-    WaitingFrame,
-    first_missing,
-)
-from ordercast.machinery.numbering import Numbered, Numbering
+from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame, first_missing
+from ordercast.machinery.numbered_queue import NumberedQueue
+from ordercast.machinery.numbering import Numbering
+from ordercast.machinery.sent_frames import SentFrames
+
+Gaps = list[tuple[int, Awaited]]
+"""Numbers in ascending order, and what is missing at each"""
+
+# -- at a member ----------------------------------------------------------------------------------
 
 
-class ExplainedMember(OrderingProtocol):
-    """The part of a member that answers why a frame is held back."""
+def gaps(g: GroupId, leader: ProcessId, queue: NumberedQueue) -> dict[int, Awaited]:
+    """What is missing at each number that is known to be given and cannot be delivered."""
+    return {N: Awaited("number", g, leader, N) for N in queue.missing()}
 
-    leader: ProcessId
-    R: int
-    top: int
-    arrived: dict[int, Numbered]
-    kept: dict[int, Numbered]
-    requests: dict[int, bytes]
-    numbered: int
 
-    def unnumbered(self) -> list[int]:
-        """Own frames that, as far as is known here, have no number."""
-        return [n for n in self.requests if n > self.numbered]
+def first_of(gaps: Mapping[int, Awaited]) -> Gaps:
+    """Those that a frame behind them is said to wait for."""
+    return list(islice(gaps.items(), MAX_NAMED))
 
-    def holdings(self, g: GroupId) -> Holdings:
-        return Holdings(len(self.arrived), len(self.kept))
 
-    def held_back(self) -> list[Waiting]:
-        """Numbered frames behind a gap, and our own that have no number yet."""
-        return [
-            waiting
-            for g in self.views
-            for waiting in (*self._behind(g), *self.unordered(self._asked(g)))
-        ]
+def behind(g: GroupId, queue: NumberedQueue, gaps: Gaps) -> Iterator[Waiting]:
+    """Numbered frames behind a gap."""
+    for N, e in sorted(queue.arrived.items()):
+        if e.view is None:
+            awaits = tuple(gap for place, gap in gaps if place < N)
+            yield Waiting(g, e.origin, e.n, awaits, e.payload)
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [frame for g in self.views for frame in (*self._numbered(g), *self._asked(g))]
 
-    def _behind(self, g: GroupId) -> Iterator[Waiting]:
-        gaps = self.first_gaps(g)
-        for N, e in sorted(self.arrived.items()):
-            if e.view is None:
-                awaits = tuple(gap for place, gap in gaps if place < N)
-                yield Waiting(g, e.origin, e.n, awaits, e.payload)
+def numbered_frames(g: GroupId, queue: NumberedQueue) -> Iterator[WaitingFrame]:
+    """The same without the reasons."""
+    return ((g, e.origin, e.n, e.payload) for e in queue.arrived.values() if e.view is None)
 
-    def _numbered(self, g: GroupId) -> Iterator[WaitingFrame]:
-        return ((g, e.origin, e.n, e.payload) for e in self.arrived.values() if e.view is None)
 
-    def _asked(self, g: GroupId) -> Iterator[WaitingFrame]:
-        behind = {e.n for e in self.arrived.values() if e.origin == self.me}
-        for n in self.unnumbered():
-            if n not in behind:
-                yield g, self.me, n, self.requests[n]
+def asked_frames(g: GroupId, queue: NumberedQueue, sent: SentFrames) -> Iterator[WaitingFrame]:
+    """Our own that have no number yet."""
+    numbered = {e.n for e in queue.arrived.values() if e.origin == queue.me}
+    for n in sent.unnumbered():
+        if n not in numbered:
+            yield g, queue.me, n, sent.pending[n]
 
-    def unordered(self, frames: Iterable[WaitingFrame]) -> Iterator[Waiting]:
-        """These wait for the sequencer."""
-        for g, p, n, m in frames:
-            yield Waiting(g, p, n, (Awaited("order", g, self.leader, n),), m)
 
-    def first_gaps(self, g: GroupId) -> list[tuple[int, Awaited]]:
-        """Those that a frame behind them is said to wait for."""
-        return list(islice(self.gaps(g).items(), MAX_NAMED))
+def unordered(leader: ProcessId, frames: Iterable[WaitingFrame]) -> Iterator[Waiting]:
+    """These wait for the sequencer."""
+    for g, p, n, m in frames:
+        yield Waiting(g, p, n, (Awaited("order", g, leader, n),), m)
 
-    def is_gap(self, N: int) -> bool:
-        """Is this number known to be given, and cannot be delivered for what is missing?"""
-        return self.R < N <= self.top and N not in self.arrived
 
-    def gaps(self, g: GroupId) -> dict[int, Awaited]:
-        """What is missing at each number that is known to be given and cannot be delivered."""
-        return {
-            N: Awaited("number", g, self.leader, N)
-            for N in range(self.R + 1, self.top + 1)
-            if N not in self.arrived
-        }
+# -- at the sequencer -----------------------------------------------------------------------------
 
 
 def held_ahead(g: GroupId, book: Numbering) -> Iterator[Waiting]:
-    """At a sequencer: the frames that overtook their predecessors, and which of those lack."""
+    """The frames that overtook their predecessors, and which of those lack."""
     for origin, ahead in book.ahead.items():
         missing = first_missing(book.last.get(origin, 0), ahead)
         things = [Awaited("frame", g, origin, k) for k in missing]

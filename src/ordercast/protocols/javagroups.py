@@ -63,15 +63,20 @@ Departures from the source
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 from ordercast.core.declaration import Declaration
-from ordercast.core.events import View
+from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, on
+from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
+from ordercast.machinery import sequenced_waiting as explain
 from ordercast.machinery.guests import GuestBook
-from ordercast.machinery.numbered_member import NumberedMember
 from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.resend_window import ConstantRequests, ResendWindow
+from ordercast.machinery.sent_frames import SentFrames
 from ordercast.machinery.sequencer_headers import Accepted, Status
 from ordercast.machinery.total_headers import (
     Bcast,
@@ -81,11 +86,15 @@ from ordercast.machinery.total_headers import (
     Request,
     Resend,
 )
+from ordercast.machinery.unanswered import Unanswered
+from ordercast.machinery.view_queue import ViewQueue
 
 MAX_BACKOFF = 32  # NEW_VIEW to a silent member slows down to so many periods
 
+Role = Literal["member", "guest", "outside"]
 
-class JavaGroupsTotal(NumberedMember):
+
+class JavaGroupsTotal(OrderingProtocol):
     """The TOTAL layer."""
 
     declaration = Declaration(
@@ -108,8 +117,15 @@ class JavaGroupsTotal(NumberedMember):
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
+        self.role: Role = "outside"  # in the view in force
+        self.leader: ProcessId = me  # the sequencer of this view
+        self.queue = ViewQueue(me, self.options)  # of a member
+        self.sent = SentFrames(0)  # in this stay
+        self.running: set[str] = set()  # timers
+        self.unanswered = Unanswered(self.options)
         self.n_first = 1  # the first of our frames that is to be numbered in this view
         self.window = self.new_window()
+        self.book: Numbering | None = None  # at the sequencer only
         self.guests = GuestBook((), {})  # at the sequencer only
         self.told = 0  # at the sequencer: the last stable number that all were told
 
@@ -120,7 +136,7 @@ class JavaGroupsTotal(NumberedMember):
         g = view.group
         self.end_view(view)  # D7
         self.window = self.new_window()
-        self.n_first = next(iter(self.requests), self.S + 1)  # what is before was delivered
+        self.n_first = next(iter(self.sent.pending), self.sent.S + 1)  # those before: delivered
         self.unanswered.oldest = 0
         self.leader = view.members[0] if view.members else self.me
         self.book, self.guests = None, GuestBook((), {})
@@ -128,15 +144,42 @@ class JavaGroupsTotal(NumberedMember):
             self.begin_to_number(view)
         self.request_again(g)
 
+    def end_view(self, view: View) -> None:
+        """The flush has delivered what the old view left: all that is stable. `view` begins."""
+        g, queue, sent = view.group, self.queue, self.sent
+        if self.role == "guest":
+            self.learn_as_guest(g, sent.S, sent.S)
+        elif queue.own:
+            sent.tell_stable(g, queue.own[-1][1], self.out)
+        if self.role == "outside":  # a stay begins: nothing is reported of one before
+            queue.handed.clear()
+        queue.end()
+        self.running.clear()
+        if self.me not in view.senders:  # our last view: nothing after it is for us
+            self.sent = SentFrames(0)
+            self.views[g] = View(g, view.number, (), self.me, view.era)
+        self.role = self.role_in(view)
+
+    def role_in(self, view: View) -> Role:
+        """A member delivers; a guest only sends."""
+        if self.me in view.members:
+            return "member"
+        return "guest" if self.me in view.guests else "outside"
+
+    def begin_at(self, first: int) -> None:
+        """R := first - 1"""
+        self.queue.begin_at(first)
+        self.unanswered.begin(first - 1)
+
     def begin_to_number(self, view: View) -> None:
         """at the sequencer: B-multicast(g, NEW_VIEW(first number))"""
         g = view.group
-        self.begin_at(self.R + 1)  # any number will do
-        self.book = Numbering(view.members, self.R, {}, self.options.max_held)
-        self.book.joining = dict.fromkeys(self.others[g], self.R)
+        self.begin_at(self.queue.R + 1)  # any number will do
+        self.book = Numbering(view.members, self.queue.R, {}, self.options.max_held)
+        self.book.joining = dict.fromkeys(self.others[g], self.queue.R)
         self.guests = GuestBook(view.guests, {})
-        self.told = self.R
-        self.b_multicast(g, NewView(self.first))
+        self.told = self.queue.R
+        self.b_multicast(g, NewView(self.queue.first))
         if self.others[g]:
             self.start_timer(g, "status", self.options.status_ms)
 
@@ -144,11 +187,11 @@ class JavaGroupsTotal(NumberedMember):
     @on(NewView)
     def on_NEW_VIEW(self, p: ProcessId, g: GroupId, new: NewView, m: bytes) -> None:
         self.check_sequencer(p)
-        if new.first < 1 or self.first not in (0, new.first):
+        if new.first < 1 or self.queue.first not in (0, new.first):
             raise PeerError(
-                f"the numbers of this view begin with {self.first or 1}, not {new.first}"
+                f"the numbers of this view begin with {self.queue.first or 1}, not {new.first}"
             )
-        if not self.first:  # D5
+        if not self.queue.first:  # D5
             self.begin_at(new.first)
             self.go_on(g)
         self.send(p, g, NewViewAck())
@@ -156,18 +199,17 @@ class JavaGroupsTotal(NumberedMember):
     @on(NewViewAck)
     def on_NEW_VIEW_ACK(self, p: ProcessId, g: GroupId, ack: NewViewAck, m: bytes) -> None:
         book = self.book_for(p, g, members_only=True)
-        book.acknowledged(p, self.first - 1)
+        book.acknowledged(p, self.queue.first - 1)
 
     # -- a member sends ---------------------------------------------------------------------------
 
     # broadcast m by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        self.S += 1
-        self.requests[self.S] = m
+        n = self.sent.add(m)
         if not self.views[g].members:  # nobody is there who could deliver it
-            self.learn_as_guest(g, self.S, self.S)
+            self.learn_as_guest(g, n, n)
             return
-        self.request(g, self.S, m)
+        self.request(g, n, m)
         self.await_numbers(g)
 
     def await_numbers(self, g: GroupId) -> None:
@@ -183,21 +225,21 @@ class JavaGroupsTotal(NumberedMember):
 
     # a while without an answer
     def repeat_requests(self, g: GroupId) -> None:
-        unnumbered = self.unnumbered()
+        unnumbered = self.sent.unnumbered()
         if self.unanswered.is_request_lost(next(iter(unnumbered), 0)):
             for n in unnumbered[: self.options.fetch_batch]:
                 self.note("retransmit", g, self.me, n)
-                self.request(g, n, self.requests[n])  # D1, D2
+                self.request(g, n, self.sent.pending[n])  # D1, D2
         if unnumbered:
             self.await_numbers(g)
 
     def request_again(self, g: GroupId) -> None:
         """request again what is pending: in a new view, under the same n"""
         if not self.views[g].members:
-            self.learn_as_guest(g, self.S, self.S)
-        for n, m in list(self.requests.items()):
+            self.learn_as_guest(g, self.sent.S, self.sent.S)
+        for n, m in list(self.sent.pending.items()):
             self.request(g, n, m)
-        if self.requests:
+        if self.sent.pending:
             self.await_numbers(g)
 
     # -- the sequencer numbers --------------------------------------------------------------------
@@ -229,7 +271,7 @@ class JavaGroupsTotal(NumberedMember):
         self.b_multicast(g, Bcast(N, entry.origin, entry.n, book.stable), entry.payload)
         self.told = book.stable
         self.expect_reports(g, book)
-        self.hold(N, entry)
+        self.queue.hold(N, entry)
         self.go_on(g)
 
     # RESEND(N)
@@ -256,24 +298,24 @@ class JavaGroupsTotal(NumberedMember):
         if bcast.origin not in self.views[g].senders:
             raise PeerError(f"a frame of process {bcast.origin}, which is not in the view")
         self.learn_stable(g, bcast.stable)
-        if not self.hold(bcast.N, Numbered(bcast.origin, bcast.n, m)):
+        if not self.queue.hold(bcast.N, Numbered(bcast.origin, bcast.n, m)):
             self.note("drop", g, bcast.origin, bcast.n, "repeat")
             return
         self.go_on(g)
-        self.ask_for(g, self.window.came(bcast.N, self.missing()))
+        self.ask_for(g, self.window.came(bcast.N, self.queue.missing()))
 
     def go_on(self, g: GroupId) -> None:
         """R + 1 is in the queue: deliver it; R := R + 1"""
-        self.deliver_in_turn(g)
+        self.queue.deliver_in_turn(g, self.sent, self.out)
         self.acknowledge_soon(g)
-        if self.first and self.top > self.R:
+        if self.queue.first and self.queue.top > self.queue.R:
             self.start_timer(g, "resend", self.options.gap_ms)
 
     # N is missing
     def ask_for_missing(self, g: GroupId) -> None:
         """A period is over, and something may still be missing (D8)."""
-        self.ask_for(g, self.window.period_over(self.missing(), self.top))
-        if self.top > self.R:
+        self.ask_for(g, self.window.period_over(self.queue.missing(), self.queue.top))
+        if self.queue.top > self.queue.R:
             self.start_timer(g, "resend", self.options.gap_ms)
 
     def new_window(self) -> ResendWindow:
@@ -290,22 +332,34 @@ class JavaGroupsTotal(NumberedMember):
     @on(Status)
     def on_STATUS(self, p: ProcessId, g: GroupId, status: Status, m: bytes) -> None:
         self.check_sequencer(p)
-        if not self.first:
+        if not self.queue.first:
             raise PeerError("STATUS came before NEW_VIEW was acknowledged")
         self.learn_stable(g, status.stable)
-        self.top = max(self.top, min(status.N, self.R + self.options.max_held))
+        self.queue.top = max(self.queue.top, min(status.N, self.queue.R + self.options.max_held))
         self.unanswered.noted = max(self.unanswered.noted, status.R)
         self.go_on(g)
 
     # -- acknowledgements -------------------------------------------------------------------------
 
+    def on_consumed(self, g: GroupId, frames: int) -> None:
+        self.queue.consume(frames)
+        self.acknowledge_soon(g)
+
+    def acknowledge_soon(self, g: GroupId) -> None:
+        """After a few more, or a moment later."""
+        owed = self.queue.taken - self.queue.acked
+        if owed >= self.options.ack_every:
+            self.acknowledge(g)
+        elif owed > 0:
+            self.start_timer(g, "ack", self.options.ack_delay_ms)
+
     # consumed up to N
     def acknowledge(self, g: GroupId) -> None:
-        self.acked = self.taken
+        self.queue.acked = self.queue.taken
         if self.book is not None:
-            self.acknowledged(g, self.book, self.me, self.taken)
+            self.acknowledged(g, self.book, self.me, self.queue.taken)
         else:
-            self.send(self.leader, g, CumSeqAck(self.taken))
+            self.send(self.leader, g, CumSeqAck(self.queue.taken))
             self.await_stability(g)
 
     @on(CumSeqAck)
@@ -327,6 +381,32 @@ class JavaGroupsTotal(NumberedMember):
             for guest in self.guests.settle(book.stable):
                 self.tell_guest(guest, g, book)
             self.start_timer(g, "status", self.options.status_ms)
+
+    def learn_stable(self, g: GroupId, stable: int) -> None:
+        """All numbers up to this one are consumed by all: forget them (D10)."""
+        if self.queue.first and stable > self.queue.stable and (n := self.queue.settle(stable)):
+            self.sent.tell_stable(g, n, self.out)
+
+    def await_stability(self, g: GroupId) -> None:
+        """If nothing new is heard after a while, the last report, or the answer, may be lost."""
+        if "repeat" not in self.running:
+            self.unanswered.standing = self.standing()
+            self.start_timer(g, "repeat", self.unanswered.reports.wait)
+
+    def standing(self) -> tuple[int, ...]:
+        """What changes when something is heard."""
+        sent = self.sent
+        return (self.queue.stable, self.unanswered.noted, sent.numbered, len(sent.pending))
+
+    # a while without an answer
+    def repeat_report(self, g: GroupId) -> None:
+        """acknowledge again what was consumed"""
+        if not (self.queue.kept or (self.role == "guest" and self.sent.pending)):
+            self.unanswered.reports.answered()
+        elif self.unanswered.is_report_lost(self.standing()):
+            self.acknowledge(g)
+        else:
+            self.await_stability(g)
 
     # -- an idle sequencer ------------------------------------------------------------------------
 
@@ -357,7 +437,7 @@ class JavaGroupsTotal(NumberedMember):
             for p in self.others[g]:
                 self.send_status(p, g, book)
         for p in book.joining:
-            self.send(p, g, NewView(self.first))  # D5
+            self.send(p, g, NewView(self.queue.first))  # D5
         if book.joining:
             book.backoff = min(2 * book.backoff, MAX_BACKOFF)
             self.start_timer(g, "status", self.options.status_ms * book.backoff)
@@ -376,7 +456,7 @@ class JavaGroupsTotal(NumberedMember):
         elif name == "resend":
             self.ask_for_missing(g)
         elif name == "ack":
-            if self.taken > self.acked:
+            if self.queue.taken > self.queue.acked:
                 self.acknowledge(g)
         elif name == "repeat":
             self.repeat_report(g)
@@ -384,6 +464,12 @@ class JavaGroupsTotal(NumberedMember):
             self.tell_who_is_behind(g, self.book)
         elif self.book is not None:
             self.speak(g, self.book)
+
+    def start_timer(self, g: GroupId, name: str, delay_ms: int) -> None:
+        """Start a timer unless it runs already."""
+        if name not in self.running:
+            self.running.add(name)
+            self.set_timer(g, name, delay_ms)
 
     # -- guests -----------------------------------------------------------------------------------
 
@@ -396,9 +482,39 @@ class JavaGroupsTotal(NumberedMember):
     def on_ACCEPTED(self, p: ProcessId, g: GroupId, accepted: Accepted, m: bytes) -> None:
         if p != self.leader or self.role != "guest":
             raise PeerError(f"process {p} speaks as the sequencer to a guest")
-        if not accepted.stable <= accepted.n <= self.S:
-            raise PeerError(f"{accepted} came to a process that has sent {self.S} frames")
+        if not accepted.stable <= accepted.n <= self.sent.S:
+            raise PeerError(f"{accepted} came to a process that has sent {self.sent.S} frames")
         self.learn_as_guest(g, accepted.n, accepted.stable)
+
+    def learn_as_guest(self, g: GroupId, n: int, stable: int) -> None:
+        """Our frames up to n have numbers, those up to `stable` are delivered by all."""
+        self.sent.learn_as_guest(g, n, stable, self.out)
+        if self.sent.pending:
+            self.await_stability(g)
+
+    # -- the flush (D7) ---------------------------------------------------------------------------
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        """Numbered frames with the stamp (number, first number or 0); of a guest its own, bare."""
+        said = self.sent.pending.items() if self.role == "guest" else ()
+        return (*self.queue.frames(), *(Kept(self.me, n, (), m) for n, m in said))
+
+    def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        if frame.origin not in senders or frame.n < 1:
+            return False
+        return not frame.stamp or self.queue.is_plausible(frame.stamp)
+
+    @staticmethod
+    def better(one: Kept, other: Kept) -> Kept:
+        """With a number before without, and with the first number of the view before without."""
+        return max(one, other, key=lambda kept: kept.stamp)
+
+    def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
+        view, told = self.views[g], self.queue.first
+        frames = [kept for kept in union if self.plausible(g, view.senders, kept)]
+        self.queue.flush(view, frames, self.sent, self.out)
+        if self.queue.first != told:
+            self.unanswered.begin(self.queue.first - 1)
 
     # -- who may say what -------------------------------------------------------------------------
 
@@ -415,3 +531,36 @@ class JavaGroupsTotal(NumberedMember):
         if p not in (view.members if members_only else view.senders):
             raise PeerError(f"process {p} is not in the view")
         return self.book
+
+    # -- what waits, and why ----------------------------------------------------------------------
+
+    def holdings(self, g: GroupId) -> Holdings:
+        said = len(self.sent.pending) if self.role == "guest" else 0
+        ahead, history = 0, 0
+        if self.book is not None:
+            ahead, history = sum(map(len, self.book.ahead.values())), len(self.book.history)
+        return Holdings(len(self.queue.arrived) + ahead, len(self.queue.kept) + said, history)
+
+    def held_back(self) -> list[Waiting]:
+        """Numbered frames behind a gap, and our own that have no number yet; at the sequencer also
+        the frames that overtook their predecessors."""
+        held: list[Waiting] = []
+        for g in self.views:
+            held += explain.behind(g, self.queue, self.first_gaps(g))
+            held += explain.unordered(self.leader, explain.asked_frames(g, self.queue, self.sent))
+            held += explain.held_ahead(g, self.book) if self.book else ()
+        return held
+
+    def first_gaps(self, g: GroupId) -> explain.Gaps:
+        """As long as the first number is not told, all wait for that."""
+        if self.queue.first:
+            return explain.first_of(explain.gaps(g, self.leader, self.queue))
+        return [(0, Awaited("first", g, self.leader, 0))]
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames: list[WaitingFrame] = []
+        for g in self.views:
+            frames += explain.numbered_frames(g, self.queue)
+            frames += explain.asked_frames(g, self.queue, self.sent)
+            frames += explain.ahead_frames(g, self.book) if self.book else ()
+        return frames

@@ -27,10 +27,14 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.declaration import Declaration
+from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import on
+from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
 from ordercast.machinery.bodies_apart import BodiesApart
 from ordercast.machinery.numbering import Numbered
+from ordercast.machinery.sequenced import SequencedProtocol
+from ordercast.machinery.sequenced_waiting import first_of, unordered
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
@@ -48,7 +52,7 @@ class Order(msgspec.Struct, frozen=True, array_like=True):
     stable: int
 
 
-class SequencerBB(BodiesApart):
+class SequencerBB(SequencedProtocol):
     """TO-multicast with the body from the sender."""
 
     declaration = Declaration(
@@ -70,28 +74,79 @@ class SequencerBB(BodiesApart):
         sequenced=True,
     )  # fmt: skip
 
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.apart = BodiesApart(self.options.max_held)  # in this era
+
+    def on_view(self, view: View) -> None:
+        super().on_view(view)
+        if not view.start:
+            self.apart = BodiesApart(self.options.max_held)
+
     # TO-multicast(g, m) by p
     def request(self, g: GroupId, n: int, m: bytes) -> None:
         if self.leader not in self.others[g] and self.leader != self.me:
             self.send(self.leader, g, Body(n), m)
         self.b_multicast(g, Body(n), m)
-        if self.book is not None:
+        if self.sequencer is not None:
             self.number(g, self.me, n, m)
 
     # <m, id> at the sequencer, <m, id> at a member
     @on(Body)
     def on_BODY(self, p: ProcessId, g: GroupId, body: Body, m: bytes) -> None:
-        if self.book is not None:
+        if self.sequencer is not None:
             self.number(g, p, body.n, m)
-        else:
-            self.take_body(g, p, body.n, m)
+        elif (numbered := self.apart.paired(p, body.n, m)) is not None:
+            N, entry = numbered
+            self.place(g, N, self.queue.stable, entry)
+        elif body.n > self.done.get(p, 0):
+            self.apart.hold((p, body.n), m, self.views[g], self.done)
 
     # <"order", id, S>
     @on(Order)
     def on_ORDER(self, src: ProcessId, g: GroupId, order: Order, m: bytes) -> None:
-        self._check_sequencer(src)
-        self.take_number(g, order.N, order.stable, Numbered(order.origin, order.n, b""))  # D7
+        self.check_sequencer(src)
+        self.check_near(order.N)
+        origin, n = order.origin, order.n
+        own = origin == self.me
+        body = self.sent.pending.get(n) if own else self.apart.bodies.get((origin, n))
+        if body is not None:
+            self.place(g, order.N, order.stable, Numbered(origin, n, body))
+            return
+        if order.N > self.queue.R and order.N not in self.queue.arrived:
+            self.apart.bodiless[origin, n] = (order.N, Numbered(origin, n, b""))
+        self.learn(g, order.N, order.stable)  # D7: a gap as long as the body is not here
 
-    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
-        assert self.book is not None
-        self.b_multicast(g, Order(N, entry.origin, entry.n, self.book.stable))
+    # B-multicast(g, <"order", id, S>)
+    def announce(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        self.b_multicast(g, Order(N, entry.origin, entry.n, stable))
+
+    def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        self.apart.settled((entry.origin, entry.n))
+        super().place(g, N, stable, entry)
+
+    # -- what waits, and why ----------------------------------------------------------------------
+
+    def holdings(self, g: GroupId) -> Holdings:
+        here = super().holdings(g)
+        return msgspec.structs.replace(here, held=here.held + len(self.apart.bodies))
+
+    def held_back(self) -> list[Waiting]:
+        """Also numbers without a body, and bodies without a number."""
+        held = super().held_back()
+        for g, view in self.views.items():
+            held += self.apart.without_body(g, self.queue, first_of(self.gaps(g)))
+            bodies = self.apart.without_number(view, self.queue, self.done)
+            held += unordered(self.leader, bodies)
+        return held
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        frames = super().waiting_frames()
+        for g, view in self.views.items():
+            frames += self.apart.bodiless_frames(g, self.queue)
+            frames += self.apart.without_number(view, self.queue, self.done)
+        return frames
+
+    def gaps(self, g: GroupId) -> dict[int, Awaited]:
+        """Where the number is here, its body is missing."""
+        return self.apart.named(g, super().gaps(g))

@@ -40,7 +40,8 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import on
 from ordercast.machinery.numbering import Numbered
-from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.machinery.sequenced import SequencedProtocol
+from ordercast.machinery.sequencer_headers import Accept
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -73,7 +74,7 @@ class SequencerPB(SequencedProtocol):
 
     # TO-multicast(g, m) by p
     def request(self, g: GroupId, n: int, m: bytes) -> None:
-        if self.book is not None:
+        if self.sequencer is not None:
             self.number(g, self.me, n, m)
         else:
             self.send(self.leader, g, Request(n), m)
@@ -83,6 +84,6 @@ class SequencerPB(SequencedProtocol):
     def on_REQUEST(self, p: ProcessId, g: GroupId, request: Request, m: bytes) -> None:
         self.number(g, p, request.n, m)
 
-    def announce(self, g: GroupId, N: int, entry: Numbered) -> None:
-        assert self.book is not None
-        self.b_multicast(g, self.accept(N, entry, self.book.stable), entry.payload)
+    # B-multicast(g, <ACCEPT, N, p, n, m>)
+    def announce(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
+        self.b_multicast(g, Accept(N, entry.origin, entry.n, stable), entry.payload)

@@ -46,8 +46,6 @@ from ordercast.protocols.two_layered.headers import (
 from ordercast.protocols.two_layered.layer import Id, Layer
 from ordercast.protocols.two_layered.tally import Tally
 
-MAX_BACKOFF = 32  # requests in vain slow down to so many periods
-
 STAGES: dict[DeliveryLevel, tuple[str, ...]] = {
     "causal": ("taken",),
     "preack": ("accepted", "taken"),

@@ -63,23 +63,26 @@ from ordercast.core.protocol import on
 from ordercast.core.waiting import NOBODY, Awaited, Holdings, Waiting, WaitingFrame, first_named
 from ordercast.errors import PeerError
 from ordercast.machinery.subgroups import NOBODY_ANYWHERE, Layout, layout_of
+from ordercast.protocols.two_layered.confirming import ConfirmingProtocol
 from ordercast.protocols.two_layered.headers import (
     Column,
     Found,
     Global,
     GlobalConfirmation,
     GlobalFound,
+    GlobalLost,
     GlobalStatus,
     Local,
+    Lost,
     Vector,
 )
-from ordercast.protocols.two_layered.layer import Id
-from ordercast.protocols.two_layered.recovering import RecoveringProtocol
+from ordercast.protocols.two_layered.layer import Id, Layer, M
+from ordercast.protocols.two_layered.recovering import GLOBAL, LOCAL, Recovery
 
 CLOSED = "a guest is in no subgroup, and no gateway would pass on what it says"
 
 
-class TwoLayered(RecoveringProtocol):
+class TwoLayered(ConfirmingProtocol):
     """A broadcast two-layered group (B-TG)."""
 
     declaration = Declaration(
@@ -108,6 +111,7 @@ class TwoLayered(RecoveringProtocol):
         super().stand(layout, i, u)
         self.RSQ = [1] * len(layout.gateways)  # at a local process: known of each subgroup
         self.frames = [0] * len(layout.place)  # per member: its last frame accepted here
+        self.recovery = Recovery(u, len(self.local.rsq), self.options)
 
     # p_is sends m
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -219,6 +223,64 @@ class TwoLayered(RecoveringProtocol):
             seq = self.broadcast(g, accepted.SP, accepted.n, accepted.RSQ, payload)
             self.pair(0, seq, h, GSQ)
         self.advance(g)
+
+    # -- losses -----------------------------------------------------------------------------------
+
+    def watch(self, g: GroupId) -> None:
+        super().watch(g)
+        self.watch_gaps(g)
+
+    def watch_gaps(self, g: GroupId) -> None:
+        """What is lost is asked for after a while."""
+        if LOCAL not in self.running and not self.local.complete():
+            self.start_timer(g, LOCAL, self.recovery.patience(LOCAL))
+        if self.main and GLOBAL not in self.running and not self.main.complete():
+            self.start_timer(g, GLOBAL, self.recovery.patience(GLOBAL))
+
+    def on_timer(self, g: GroupId, name: str) -> None:
+        super().on_timer(g, name)
+        if not self.layout.subgroups:
+            return
+        if name == "copies":
+            self.recovery.copies = 0
+        elif name == LOCAL:
+            for u, to, numbers in self.requests(g, LOCAL, self.local):
+                self.to((self.layout.subgroups[self.i][to],), g, Lost(u, numbers))
+            self.watch_gaps(g)
+        elif name == GLOBAL and self.main is not None:
+            for i, to, numbers in self.requests(g, GLOBAL, self.main):
+                self.to((self.layout.gateways[to],), g, GlobalLost(i, numbers))
+            self.watch_gaps(g)
+
+    def requests(
+        self, g: GroupId, name: str, layer: Layer[M]
+    ) -> Iterator[tuple[Column, Column, tuple[int, ...]]]:
+        """(whose messages, whom to ask, which)"""
+        for u, to, wanted in self.recovery.requests(name, layer):
+            self.note("nack", g, self.me, 0, f"{len(wanted)} of column {u} from {to}")
+            yield u, to, wanted
+
+    @on(Lost)
+    def on_LOST(self, p: ProcessId, g: GroupId, lost: Lost, m: bytes) -> None:
+        self.column_of(p)
+        for message, payload in self.stored(g, self.local, lost.u, lost.numbers):
+            self.to((p,), g, Found(lost.u, message), payload)
+
+    @on(GlobalLost)
+    def on_GLOBAL_LOST(self, p: ProcessId, g: GroupId, lost: GlobalLost, m: bytes) -> None:
+        _, main = self.subgroup_of(p)
+        for message, payload in self.stored(g, main, lost.i, lost.numbers):
+            self.to((p,), g, GlobalFound(lost.i, message), payload)
+
+    def stored(
+        self, g: GroupId, layer: Layer[M], column: Column, numbers: tuple[int, ...]
+    ) -> Iterator[tuple[M, bytes]]:
+        """Of these messages what is here, as far as the limit allows."""
+        for number, message, payload in self.recovery.stored(layer, column, numbers):
+            self.note("retransmit", g, self.me, 0, f"number {number} of column {column}")
+            yield message, payload
+        if self.recovery.copies:
+            self.start_timer(g, "copies", self.options.gap_ms)
 
     # -- views ------------------------------------------------------------------------------------
 
