@@ -76,7 +76,7 @@ class RelativeWithoutHearsay(Relative):
 
     def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
         ldv, gbn = frame.stamp[: frame.stamp[1]], frame.stamp[frame.stamp[1] :]
-        stamp = (*ldv, *_of(self.BM, gbn, 2))
+        stamp = (*ldv, *_of(self.blocks.BM, gbn, 2))
         super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
 
 
