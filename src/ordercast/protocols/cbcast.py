@@ -215,7 +215,7 @@ class Cbcast(DomainProtocol):
         self.deliver(g, j, n, frame.payload, stamp)
         self.set_entry(g, j, n)
         if stamp:
-            if len(self.VV) > len(self.member_of):
+            if len(self.VV) > len(self.member_of) and self.options.hearsay:
                 self.take_maximum(stamp)
             self.news[g].difference_update(entries(stamp))  # D4
         return self.held.release((g, j, n))

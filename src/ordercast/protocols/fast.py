@@ -148,7 +148,7 @@ class Fast(DomainProtocol):
         self.blocks.CA2(stamp[0])
         for at in range(1, len(stamp), 3):
             entry, b = (stamp[at], stamp[at + 1]), stamp[at + 2]
-            if stamp[at] not in self.member_of:
+            if stamp[at] not in self.member_of and self.options.hearsay:
                 self.L.raise_to(entry, b)
             self.L.was_told(g, entry, b)  # D2
         self.hand_over(g, frame)

@@ -211,7 +211,8 @@ class Relative(DomainProtocol):
         for at in range(FIRST, stamp[1], 2):
             self.LDV[x].was_told(x, stamp[at], stamp[at + 1])  # D7
         for at in range(stamp[1], len(stamp), 2):
-            self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
+            if self.options.hearsay or stamp[at] in self.member_of:
+                self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
         self.GBN.raise_to(x, stamp[0])  # D3
         self.hand_over(x, frame)
 
