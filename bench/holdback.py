@@ -18,8 +18,7 @@ from random import Random
 from bench.plot import write_plot
 from ordercast.core.events import Cut, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, on
-from ordercast.machinery.acknowledged import AcknowledgedProtocol
+from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.protocols.cbcast import CausalData, Cbcast
 from ordercast.protocols.vector import CausalVector
 from ordercast.simulation.run import no_collection
@@ -43,11 +42,11 @@ class AtOnce(Cbcast):
     @on(CausalData)
     def at_once(self, pj: ProcessId, g: GroupId, data: CausalData, m: bytes) -> None:
         """No number is looked at."""
-        self.learn_stable(g, pj, data.stable)
+        self.stability[g].learn_stable(pj, data.stable)
         self.deliver(g, pj, data.n, m, data.changed)
 
 
-def machine(protocol: type[AcknowledgedProtocol], me: ProcessId, n: int) -> AcknowledgedProtocol:
+def machine(protocol: type[OrderingProtocol], me: ProcessId, n: int) -> OrderingProtocol:
     """A member of a group of n."""
     one = protocol(me, QUIET)
     one.step([Cut((), (View(GROUP, 1, tuple(range(n)), 0),))])
@@ -55,7 +54,7 @@ def machine(protocol: type[AcknowledgedProtocol], me: ProcessId, n: int) -> Ackn
 
 
 def traffic(
-    protocol: type[AcknowledgedProtocol], n: int, frames: int, apart_us: float
+    protocol: type[OrderingProtocol], n: int, frames: int, apart_us: float
 ) -> list[Receive]:
     """What arrives at the listener, in the order of arrival."""
     rng = Random(f"hold-back {n} {apart_us}")
@@ -82,7 +81,7 @@ def disordered(packets: Sequence[Receive]) -> list[Receive]:
     return [packets[place] for place in places]
 
 
-def cost_us(protocol: type[AcknowledgedProtocol], n: int, packets: Sequence[Receive]) -> float:
+def cost_us(protocol: type[OrderingProtocol], n: int, packets: Sequence[Receive]) -> float:
     """CPU time per frame at the listener."""
     batches = [packets[at : at + BATCH] for at in range(0, len(packets), BATCH)]
     best = float("inf")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -114,7 +114,12 @@ class Overlap(Bench, Generic[P]):
 
     def numbers(self, p: ProcessId) -> int:
         """The block counter of p."""
-        return int(self.protocols[p].BC)  # type: ignore[attr-defined]
+        return self.blocks(p).BC
+
+    def blocks(self, p: ProcessId) -> Any:
+        """The block numbers of p."""
+        machine: Any = self.protocols[p]
+        return machine.order.blocks if hasattr(machine, "order") else machine.blocks
 
 
 def _survivors(plans: list[Plan]) -> list[tuple[Plan, ProcessId]]:

@@ -15,24 +15,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 DEEPEST = 4
 
-TOO_DEEP = frozenset(
-    (
-        "ordercast.experiments.variants.CbcastWithoutHearsay",
-        "ordercast.experiments.variants.FastWithoutHearsay",
-        "ordercast.experiments.variants.RelativeWithoutHearsay",
-        "ordercast.machinery.block_order.BlockOrderProtocol",
-        "ordercast.machinery.blocks.BlockProtocol",
-        "ordercast.machinery.silence.SpeakingProtocol",
-        "ordercast.machinery.vouching.VouchingProtocol",
-        "ordercast.protocols.block_total.BlockTotal",
-        "ordercast.protocols.cbcast.Cbcast",
-        "ordercast.protocols.fast.Fast",
-        "ordercast.protocols.fast_p.FastP",
-        "ordercast.protocols.global_fifo.GlobalFifo",
-        "ordercast.protocols.relative.Relative",
-        "ordercast.protocols.slow.Slow",
-    )
-)
+TOO_DEEP: frozenset[str] = frozenset()
 
 Bases = Mapping[str, tuple[str, ...]]
 """Classes by module and name, with the bases that are classes of the same source"""

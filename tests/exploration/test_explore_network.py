@@ -16,7 +16,7 @@ from ordercast.exploration.network import Medium
 from ordercast.exploration.process import Packet
 from ordercast.exploration.space import Action, Space, State
 from ordercast.exploration.words import line
-from ordercast.machinery.acknowledged import Ack
+from ordercast.machinery.stability import Ack
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.sequencer_pb import SequencerPB
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ordercast.core.events import Kept
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options
+from ordercast.machinery.send_rule import SendRule
+from ordercast.machinery.stability import Stability
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.cbcast import Cbcast, Entry, Vectors, entries
 from ordercast.protocols.global_fifo import GlobalFifo, Place
@@ -40,11 +43,19 @@ class ClaimsWhatItHasNotDelivered(Cbcast):
         return super().awaited(g, frame, missing)
 
 
+class NoSendRule(SendRule):
+    """Every frame may leave at once."""
+
+    def exposed(self, sent: Mapping[GroupId, Stability], g: GroupId) -> list[GroupId]:
+        return []
+
+
 class SendsWithoutWaiting(Cbcast):
     """Sends to one group while nobody else holds what it sent to another."""
 
-    def _exposed(self, g: GroupId) -> list[GroupId]:
-        return []
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.send_rule = NoSendRule(self.options.resilience)
 
 
 class DeliversWithoutTheLost(Cbcast):

@@ -6,22 +6,27 @@ import msgspec
 
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options
-from ordercast.machinery.blocks import BlockMatrix, BlockProtocol
-from ordercast.machinery.silence import SpeakingProtocol
+from ordercast.machinery.blocks import BlockMatrix
+from ordercast.machinery.parts import Verbs
+from ordercast.machinery.silence import CompletedBlocks
 from ordercast.protocols.block_total import BlockTotal
 from ordercast.protocols.fast import Fast
 from ordercast.protocols.fast_p import FastP
 from ordercast.protocols.slow import Slow
 
 
-class WaitsForItself(Slow):
-    """Counts its own column of the block matrix, in which only its own messages stand."""
+class OwnColumn(CompletedBlocks):
+    """A block matrix with a column of this process, in which only its own messages stand."""
 
-    def on_view(self, view: View) -> None:
-        super().on_view(view)
-        if view.group in self.BM:
-            self.BM[view.group] = BlockMatrix(view.members, view.start)
+    def __init__(self, me: ProcessId) -> None:
+        super().__init__()
+        self.me = me
+
+    def begin(self, machine: Verbs, view: View) -> None:
+        super().begin(machine, view)
+        self.BM[view.group] = BlockMatrix(view.members, view.start)
 
     def next_block(self, g: GroupId) -> int:
         b = super().next_block(g)
@@ -29,30 +34,54 @@ class WaitsForItself(Slow):
         return b
 
 
-class SilentSlow(Slow):
+class SilentBlocks(CompletedBlocks):
     """Trusts that everybody will speak again, and says nothing itself."""
 
-    def start_timer(self, g: GroupId) -> None:
+    def start_timer(self, machine: Verbs, g: GroupId) -> None:
         return
 
 
-def in_any_order(self: SpeakingProtocol, g: GroupId, q: ProcessId, n: int, b: int) -> bool:
-    """Take a frame as it comes; what it overtook may still be under way."""
-    return self.received[g][q].add(n)
+class BlocksInAnyOrder(CompletedBlocks):
+    """Takes a frame as it comes; what it overtook may still be under way."""
+
+    def in_turn(self, received: NumberSet, g: GroupId, q: ProcessId, n: int, b: int) -> bool:
+        return received.add(n)
+
+
+class WaitsForItself(Slow):
+    """Counts its own column of the block matrix."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order.blocks = OwnColumn(me)
+
+
+class SilentSlow(Slow):
+    """Trusts that everybody will speak again, and says nothing itself."""
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order.blocks = SilentBlocks()
 
 
 class SlowOnAReorderingNetwork(Slow):
     """Says that it needs no first-in first-out links."""
 
     declaration = msgspec.structs.replace(Slow.declaration, network="N1")
-    in_turn = in_any_order
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order.blocks = BlocksInAnyOrder()
 
 
 class FastPOnAReorderingNetwork(FastP):
     """Says that it needs no first-in first-out links."""
 
     declaration = msgspec.structs.replace(FastP.declaration, network="N1")
-    in_turn = in_any_order
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.blocks = BlocksInAnyOrder()
 
 
 class SlowCalledTotal(Slow):
@@ -67,16 +96,18 @@ class JoinsAtZero(BlockTotal):
     """A joiner counts from 0, below what the others delivered. They see that, and refuse it."""
 
     def on_view(self, view: View) -> None:
-        joins = view.group not in self.BM
+        joins = view.group not in self.order.blocks.BM
         super().on_view(view)
         if joins:
-            self.BC = 0
+            self.order.blocks.BC = 0
 
 
 class JoinsAtZeroUnseen(JoinsAtZero):
     """... and nobody looks whether the numbers of a sender rise."""
 
-    in_turn = in_any_order
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order.blocks = BlocksInAnyOrder()
 
 
 ANYWHERE: GroupId = 0  # in the place of the group: GLDV has one entry per process
@@ -101,4 +132,5 @@ class FastAsPrinted(Fast):
 
     def hand_over(self, g: GroupId, frame: Kept) -> None:
         self.L.raise_to((ANYWHERE, frame.origin), frame.stamp[0])
-        BlockProtocol.hand_over(self, g, frame)
+        self.blocks.R[g][frame.origin] = frame.n
+        self.deliver(g, frame.origin, frame.n, frame.payload, frame.stamp)

@@ -7,11 +7,13 @@ from heapq import heapify
 
 import msgspec
 
-from faulty_machines.blocks import in_any_order
+from faulty_machines.blocks import BlocksInAnyOrder, SilentBlocks
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options
 from ordercast.machinery.changes import ChangingVector
+from ordercast.machinery.parts import Verbs
+from ordercast.machinery.silence import CompletedBlocks
 from ordercast.protocols.relative import Held, Relative
 
 
@@ -38,11 +40,11 @@ class DeliversFromAbove(Relative):
         return b >= self.LDV[x][j]
 
 
-class ACounterPerGroup(Relative):
+class CountersPerGroup(CompletedBlocks):
     """BC[x] for every group x."""
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
+    def __init__(self) -> None:
+        super().__init__()
         self.counters: dict[GroupId, int] = {}
 
     def next_block(self, g: GroupId) -> int:
@@ -50,13 +52,27 @@ class ACounterPerGroup(Relative):
         self.counters[g] = b = super().next_block(g)
         return b
 
+    def raise_to(self, x: GroupId, b: int) -> None:
+        """Number b was delivered or promised in x."""
+        self.counters[x] = max(self.counters.get(x, 0), b)
+
+    def say_null(self, machine: Verbs, g: GroupId) -> None:
+        super().say_null(machine, g)
+        self.raise_to(g, self.spoke[g])
+
+
+class ACounterPerGroup(Relative):
+    """BC[x] for every group x."""
+
+    blocks: CountersPerGroup
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.blocks = CountersPerGroup()
+
     def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
         super().deliver_in_turn(x, frame)
-        self.counters[x] = max(self.counters.get(x, 0), frame.stamp[0])
-
-    def say_null(self, g: GroupId) -> None:
-        super().say_null(g)
-        self.counters[g] = max(self.counters.get(g, 0), self.spoke[g])
+        self.blocks.raise_to(x, frame.stamp[0])
 
 
 class AssignsTheNumberOfItsGroup(Relative):
@@ -73,11 +89,11 @@ class LooksAtOneBlock(Relative):
     """C02: block m.gbn[y] is complete, and *its* messages are delivered."""
 
     def C02(self, x: GroupId, y: GroupId, b: int) -> bool:
-        if y == x or y not in self.BM:
+        if y == x or y not in self.blocks.BM:
             return True
         self.clear(y)
-        here = {number for number, q, n in self.undelivered[y] if n > self.R[y][q]}
-        return b <= self.BM[y].CBV and b not in here
+        here = {number for number, q, n in self.undelivered[y] if n > self.blocks.R[y][q]}
+        return b <= self.blocks.BM[y].CBV and b not in here
 
     def woken(self, y: GroupId) -> list[Held]:
         waiters = self.waiters[y]
@@ -122,12 +138,16 @@ class NotesNothingOnDelivery(Relative):
 class SilentRelative(Relative):
     """Trusts that everybody will speak again, and says nothing itself."""
 
-    def start_timer(self, g: GroupId) -> None:
-        return
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.blocks = SilentBlocks()
 
 
 class RelativeOnAReorderingNetwork(Relative):
     """Says that it needs no first-in first-out links."""
 
     declaration = msgspec.structs.replace(Relative.declaration, network="N1")
-    in_turn = in_any_order
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.blocks = BlocksInAnyOrder()

@@ -40,10 +40,10 @@ class DeliversBeforeRelaying(Reliable):
         self.in_threads: list[tuple[ReliableData, bytes]] = []
 
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
+        n = self.stability[g].next_number()
         self.msgReceived[self.me].add(n)
         self.deliver(g, self.me, n, m)
-        self.start_thread(g, ReliableData(self.me, n, self.own_stable(g)), m)
+        self.start_thread(g, ReliableData(self.me, n, self.stability[g].own_stable()), m)
 
     @on(ReliableData)
     def on_DATA(self, src: ProcessId, g: GroupId, data: ReliableData, m: bytes) -> None:
@@ -122,9 +122,9 @@ class TestsItsOwnCopy(CausalVector):
     def on_multicast(self, g: GroupId, m: bytes) -> None:
         i = self.index[self.me]
         self.V[i] += 1
-        n = self.next_number(g)
+        n = self.stability[g].next_number()
         V = tuple(self.V)
-        self.b_multicast(g, Stamped(V, self.own_stable(g)), m)
+        self.b_multicast(g, Stamped(V, self.stability[g].own_stable()), m)
         self.hold_back(g, Kept(self.me, n, V, m))
 
 
@@ -136,7 +136,7 @@ class StableWhenReceived(CausalVector):
         super().on_STAMPED(pj, g, stamped, m)
         n = stamped.V[self.index[pj]]
         if n not in self.stability[g].taken[pj]:
-            self._take(g, self.stability[g], pj, n)
+            self.stability[g].take(self, pj, n)
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:
         return tuple(

@@ -8,7 +8,7 @@ import pytest
 from machines import G
 from ordercast.core.events import Receive, View
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.machinery.acknowledged import Ack, Stable
+from ordercast.machinery.stability import Ack, Stable
 from ordercast.protocols.basic import Basic, BasicData
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.reliable import Reliable, ReliableData

@@ -109,7 +109,7 @@ def test_who_heard_a_higher_number_and_stays_silent_promises_it_once() -> None:
     assert nulls(bench) == [(2, X, 1)]
     bench.settle()
     assert not any((X, "silence") in timers for timers in bench.timers.values())
-    assert [bench.protocols[p].spoke[X] for p in (1, 2, 3)] == [1, 1, 1]
+    assert [bench.blocks(p).spoke[X] for p in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_who_spoke_with_that_number_or_a_higher_one_sends_no_null() -> None:
@@ -255,7 +255,7 @@ def test_after_a_cut_all_count_on_from_the_highest_number_that_was_known() -> No
     bench.bring(dst=2)
     bench.cut({X: (1, 2, 3)})
     assert [bench.numbers(p) for p in (1, 2, 3)] == [3, 3, 3]
-    assert [bench.protocols[p].BM[X].CBV for p in (1, 2, 3)] == [3, 3, 3]
+    assert [bench.blocks(p).BM[X].CBV for p in (1, 2, 3)] == [3, 3, 3]
     bench.tell(3, X, "d")
     bench.bring(text="d")
     assert bench.texts(2)[-1] == "d"  # nobody needs to speak first

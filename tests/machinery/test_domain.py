@@ -7,8 +7,8 @@ import pytest
 from domains import AT_ONCE, Groups, Overlap
 from ordercast.core.events import Multicast, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.acknowledged import Ack
 from ordercast.machinery.domain import AskHeld, DomainProtocol, Held
+from ordercast.machinery.stability import Ack
 from ordercast.protocols.registry import PROTOCOLS
 
 TWO: Groups = {1: (1, 2, 3), 2: (2, 3, 4)}
@@ -71,7 +71,7 @@ def test_only_a_member_can_hold_a_frame_and_an_acknowledgement_proves_that_it_do
     machine.step([Multicast(2, b"b")])
     out = machine.step([Receive(7, 1, 1, Held(1))])
     assert out.faults == [(7, "process 7 is no member, and holds nothing")]
-    assert [multicast.payload for multicast in machine.deferred] == [b"b"]
+    assert [multicast.payload for multicast in machine.send_rule.deferred] == [b"b"]
     out = machine.step([Receive(2, 1, 1, Held(2))])
     assert out.faults == [(2, "it holds frame 2, but only 1 were sent")]
     out = machine.step([Receive(2, 1, 1, Ack(1))])

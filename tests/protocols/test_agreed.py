@@ -11,8 +11,8 @@ from machines import Bench, G, bench
 from ordercast.core.events import Flush, Kept, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
-from ordercast.machinery.acknowledged import Ack
 from ordercast.machinery.placing import Id
+from ordercast.machinery.stability import Ack
 from ordercast.protocols.agreed import (
     DELIVERED,
     UNDECIDED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from machines import G, bench
 from ordercast.core.events import Flush, Kept, Multicast, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.acknowledged import Ack, Stable
+from ordercast.machinery.stability import Ack, Stable
 from ordercast.protocols.basic import Basic, BasicData
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from machines import G, bench
 from ordercast.core.events import Flush, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.acknowledged import Ack
+from ordercast.machinery.stability import Ack
 from ordercast.protocols.reliable import Reliable, ReliableData
 
 

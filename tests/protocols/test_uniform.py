@@ -8,7 +8,7 @@ from machines import Bench, G, bench
 from ordercast.core.events import Flush, Kept, Receive, View
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited, Waiting
-from ordercast.machinery.acknowledged import Ack
+from ordercast.machinery.stability import Ack
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.uniform import Uniform, UniformData
 from ordercast.simulation import Crash, SimulationConfig, Workload, simulate

@@ -79,13 +79,18 @@ def arranged(
         broadcast=run.broadcast,
         faults=(*_crashes(run), *_outage(run)),
         seed=run.seed,
-        options=Options(**{key: value for key, value in run.options if key not in OF_VARIANTS}),
+        options=_options(run),
         window=run.window or None,
         sites=_sites(run),
         trace=trace,
         costs=_costs(run, costs),
         quiet_ms=QUIET_MS,
     )
+
+
+def _options(run: Coordinates) -> Options:
+    given = {key: value for key, value in run.options if key not in OF_VARIANTS}
+    return Options(hearsay=run.hearsay, **given)
 
 
 def _costs(run: Coordinates, costs: CostModel | None) -> CostModel | None:

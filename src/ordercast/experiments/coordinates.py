@@ -64,7 +64,10 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 OF_VARIANTS = ("blocking",)  # switches that are no options of a protocol: see `variants`
-OPTIONS = (*Options.__struct_fields__, *OF_VARIANTS)
+OPTIONS = (
+    *(name for name in Options.__struct_fields__ if name not in Coordinates.__struct_fields__),
+    *OF_VARIANTS,
+)
 GIVEN_OTHERWISE = {"overlap": "group_size", "seeds": "seed"}
 """Keys of a plan that stand for another."""
 

@@ -5,25 +5,22 @@ under way is not asked for again: the source repeats no request, and a repeat wo
 that some have. The words by which members agree on the view are the same.
 
 Without hearsay (004, 5.2): a header tells of the groups that its sender is in. What the sender has
-heard of the groups of others is not passed on.
+heard of the groups of others is not passed on. That is an option of the pages that pass it on.
 
 Blocking (000, 5, rule 1): a request leaves when every earlier one of its sender has its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.experiments.coordinates import Coordinates
-from ordercast.protocols.cbcast import Cbcast
-from ordercast.protocols.fast import Fast
 from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.protocols.relative import Relative
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
     SequencingCausal,
@@ -55,30 +52,6 @@ class TotalWithoutFlush(JavaGroupsTotal):
     def on_view(self, view: View) -> None:
         self.sent.pending.clear()
         super().on_view(view)
-
-
-class CbcastWithoutHearsay(Cbcast):
-    """VV of the groups of others stays as it is."""
-
-    def take_maximum(self, stamp: tuple[int, ...]) -> None:
-        pass
-
-
-class FastWithoutHearsay(Fast):
-    """L of the groups of others stays as it is."""
-
-    def deliver_in_turn(self, g: GroupId, frame: Kept) -> None:
-        stamp = (frame.stamp[0], *_of(self.member_of, frame.stamp[1:], 3))
-        super().deliver_in_turn(g, Kept(frame.origin, frame.n, stamp, frame.payload))
-
-
-class RelativeWithoutHearsay(Relative):
-    """GBN of the groups of others stays as it is."""
-
-    def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
-        ldv, gbn = frame.stamp[: frame.stamp[1]], frame.stamp[frame.stamp[1] :]
-        stamp = (*ldv, *_of(self.BM, gbn, 2))
-        super().deliver_in_turn(x, Kept(frame.origin, frame.n, stamp, frame.payload))
 
 
 class BlockingSender(Sender):
@@ -121,11 +94,7 @@ BLOCKING = {
     "sequencing_causal": BlockingCausal,
 }
 WITHOUT_FLUSH = {"javagroups": TotalWithoutFlush}
-WITHOUT_HEARSAY = {
-    "cbcast": CbcastWithoutHearsay,
-    "fast": FastWithoutHearsay,
-    "relative": RelativeWithoutHearsay,
-}
+WITHOUT_HEARSAY = {name: PROTOCOLS[name] for name in ("cbcast", "fast", "relative")}
 
 
 def protocol_of(run: Coordinates) -> type[OrderingProtocol]:
@@ -152,10 +121,3 @@ def _variant(
         names = " and ".join(map(repr, variants))
         raise ConfigError(f"{key} and protocol = {run.protocol!r}: only {names} have both")
     return variants[run.protocol]
-
-
-def _of(own: Iterable[GroupId], entries: Sequence[int], width: int) -> list[int]:
-    """Of flat entries that begin with a group those about own groups."""
-    mine = set(own)
-    starts = (at for at in range(0, len(entries), width) if entries[at] in mine)
-    return [number for at in starts for number in entries[at : at + width]]

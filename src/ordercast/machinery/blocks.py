@@ -21,18 +21,24 @@ least every number that a survivor knew; it counts as a word of every member up 
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from ordercast.core.events import Cut, Kept, View
+from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import MAX_COUNT, NumberSet, SlowestMark
-from ordercast.core.protocol import Options
+from ordercast.core.numbers import MAX_COUNT, SlowestMark
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
-from ordercast.machinery.domain import DomainProtocol
+from ordercast.machinery.parts import Part, Verbs
 
 MAX_BLOCK = MAX_COUNT
+
+Lost = Callable[[GroupId, Kept, dict[ProcessId, int]], bool]
+"""lost(g, frame, top): may the frame depend on one of the same group that nobody alive has?
+
+All survivors of g must answer alike, so only what all of them know may decide: the union (`top` is
+the highest number of each sender in it, below what is lost), and what they delivered of g. A frame
+that a survivor sent or delivered is not lost.
+"""
 
 
 class BlockMatrix(PlainState):
@@ -63,15 +69,23 @@ def highest(union: list[Kept]) -> dict[ProcessId, int]:
     return top
 
 
-class BlockProtocol(DomainProtocol):
-    """A protocol whose frames carry block numbers."""
+def check_block(b: int, above: int = 0) -> None:
+    """The numbers of one sender rise."""
+    if not above < b <= MAX_BLOCK:
+        raise PeerError(f"block number {b} where one above {above} must come")
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
+
+def is_numbered(stamp: tuple[int, ...]) -> bool:
+    """Does the stamp of a frame begin with a block number?"""
+    return bool(stamp) and 0 < stamp[0] <= MAX_BLOCK and min(stamp) >= 0
+
+
+class Blocks(Part):
+    """The block numbers of one process, in all its groups."""
+
+    def __init__(self) -> None:
         self.BC = 0  # the block counter: the highest number sent or delivered in any group
-        self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
         self.R: dict[GroupId, dict[ProcessId, int]] = {}  # frames delivered, per sender
-        self.staying: dict[GroupId, frozenset[ProcessId]] = {}  # during a cut: who goes on
 
     def CA1(self) -> int:
         """The number of a message that is about to be sent."""
@@ -83,16 +97,6 @@ class BlockProtocol(DomainProtocol):
         if b > self.BC:
             self.BC = b
 
-    def hand_over(self, g: GroupId, frame: Kept) -> None:
-        """deliver(m), and count it."""
-        self.R[g][frame.origin] = frame.n
-        self.deliver(g, frame.origin, frame.n, frame.payload, frame.stamp)
-
-    def check_block(self, b: int, above: int = 0) -> None:
-        """The numbers of one sender rise."""
-        if not above < b <= MAX_BLOCK:
-            raise PeerError(f"block number {b} where one above {above} must come")
-
     def check_entry(self, h: GroupId, j: ProcessId, b: int, before: int) -> None:
         """Can a message of block `before` depend on one of j in h with number b?"""
         if not 0 <= b < before or h < 0:
@@ -100,58 +104,31 @@ class BlockProtocol(DomainProtocol):
         if h in self.R and j not in self.R[h]:
             raise PeerError(f"process {j} does not send in group {h}")
 
-    def mark(self, g: GroupId, q: ProcessId) -> int:
-        return self.received[g][q].mark
+    def settled(
+        self, unions: dict[GroupId, list[Kept]], lost: Lost
+    ) -> Iterator[tuple[GroupId, Kept]]:
+        """At a cut, what is left and can be delivered, by number: a cause has a smaller one.
 
-    def report_mark(self, g: GroupId) -> int:
-        return self.BC
-
-    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
-        return bool(frame.stamp) and 0 < frame.stamp[0] <= MAX_BLOCK and min(frame.stamp) >= 0
-
-    # -- the cut ----------------------------------------------------------------------------------
-
-    def cut(self, cut: Cut) -> None:
-        self.staying = {view.group: frozenset(view.senders) for view in cut.views}
-        super().cut(cut)
-        self.staying = {}
-
-    def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
-        """By number: what a frame depends on has a smaller one."""
+        Each frame must be delivered, and counted in R, before the next is asked for.
+        """
         frames = [(f.stamp[0], f.origin, g, f) for g, union in unions.items() for f in union]
         tops = {g: highest(union) for g, union in unions.items()}
         for b, q, g, frame in sorted(frames):
             if frame.n <= self.R[g][q]:
                 continue
             # A frame behind one that nobody alive has is lost with it.
-            if frame.n > self.R[g][q] + 1 or self.lost(g, frame, tops[g]):
+            if frame.n > self.R[g][q] + 1 or lost(g, frame, tops[g]):
                 tops[g][q] = min(tops[g][q], b - 1)
             else:
                 self.CA2(b)
-                self.hand_over(g, frame)
-        self.end_era()
+                yield g, frame
 
-    @abstractmethod
-    def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
-        """May the frame depend on one of the same group that nobody alive has?
+    def highest_number(self) -> int:
+        return self.BC
 
-        All survivors of g must answer alike, so only what all of them know may decide: the union
-        (`top` is the highest number of each sender in it, below what is lost), and what they
-        delivered of g. A frame that a survivor sent or delivered is not lost.
-        """
-
-    def end_era(self) -> None:
-        """Everything is settled, in all groups: pages forget what counts within an era only."""
-
-    def on_view(self, view: View) -> None:
-        super().on_view(view)
-        if self.me in view.senders:
-            self.BC = max(self.BC, view.start)
-            limit = self.options.max_held
-            self.received[view.group] = {q: NumberSet(limit) for q in view.senders}
-            self.R[view.group] = dict.fromkeys(view.senders, 0)
+    def begin(self, machine: Verbs, view: View) -> None:
+        self.BC = max(self.BC, view.start)
+        self.R[view.group] = dict.fromkeys(view.senders, 0)
 
     def forget_group(self, g: GroupId) -> None:
-        super().forget_group(g)
-        self.received.pop(g, None)
         self.R.pop(g, None)

@@ -8,34 +8,28 @@ group it is of, and nothing learned of foreign groups outlives a cut.
     Cut(flushes, views)    deliver what is left of all unions, in this protocol's order;
                            put all views in force;  take the packets that overtook them
 
-A crash may take a message with it on which others depend. Inside one group the flush sees that all
-survivors miss it, and drops what depends on it. Across groups it cannot: p sends m1 to g1, then m2
-to g2, and dies; m1 is lost, but somebody who is not in g1 has delivered m2 already. Hence the send
-rule: a frame leaves for g only when every frame that this process sent to *another* group is held
-by so many others that it survives the crashes it must. That is one other if nothing was asked for:
-the process asks one (`AskHeld`). With resilience k it is k others; a gate counts who holds what,
-and tells (`held_at`). With resilience 0 the rule is off, and such a gap is possible.
+What is not stable is kept (`Stability`, for each group). A multicast leaves when the send rule lets
+it (`SendRule`), for which members tell each other what they hold:
 
-The rule says nothing of what was *delivered* here. Without a gate a frame that was delivered is
-held by its sender and by this process: one crash cannot lose it. With a gate the application has
-seen only what more than k hold; what it has not seen, nothing that it says can depend on.
+    AskHeld(n) from q      once all frames of q up to n are here, delivered or not: send Held(n)
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ordercast.core.durability import holders_needed
 from ordercast.core.events import Cut, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import NOBODY, Awaited, Waiting, first_named
+from ordercast.core.numbers import NumberSet
+from ordercast.core.protocol import Options, OrderingProtocol, on
+from ordercast.core.waiting import Holdings, Waiting, WaitingFrame
 from ordercast.errors import PeerError
-from ordercast.machinery.acknowledged import Ack, AcknowledgedProtocol
+from ordercast.machinery.parts import Part
+from ordercast.machinery.send_rule import SendRule
+from ordercast.machinery.stability import Ack, Stability, Stable
 
 
 class AskHeld(msgspec.Struct, frozen=True, array_like=True):
@@ -50,79 +44,43 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     n: int
 
 
-class DomainProtocol(AcknowledgedProtocol):
+class DomainProtocol(OrderingProtocol):
     """One machine for all groups of a process that share an order and a protocol."""
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
-        self.deferred: deque[Multicast] = deque()  # held up by the send rule, in order
-        # where a gate counts the holders; 0: no rule. It is the group's, and outlives a stay in it
-        self.durability: dict[GroupId, int] = {}
-        self.held_by: dict[GroupId, dict[ProcessId, int]] = {}  # own frames up to here, per member
-        self.safe: dict[GroupId, int] = {}  # own frames up to here are held by as many as need be
-        self.asked: dict[GroupId, int] = {}  # AskHeld was sent for frames up to here
+        self.stability: dict[GroupId, Stability] = {}  # groups of which this process is a sender
+        self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
+        self.send_rule = SendRule(self.options.resilience)
         self.promised: dict[tuple[GroupId, ProcessId], int] = {}  # AskHeld that waits for frames
+
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of this page that must know of views and timers."""
+        return ()
 
     # -- sending ----------------------------------------------------------------------------------
 
     def _multicast(self, multicast: Multicast) -> None:
-        self.deferred.append(multicast)
+        self.send_rule.deferred.append(multicast)
         self._send_deferred()
 
     def _send_deferred(self) -> None:
-        while self.deferred:
-            exposed = self._exposed(self.deferred[0].group)
+        rule, sent = self.send_rule, self.stability
+        while rule.deferred:
+            exposed = rule.exposed(sent, rule.deferred[0].group)
             if exposed:
                 for h in exposed:
-                    self._ask(h)
+                    if rule.must_ask(sent[h]):
+                        self.send(self.others[h][0], h, AskHeld(sent[h].S))
                 return
-            super()._multicast(self.deferred.popleft())
-
-    def _exposed(self, g: GroupId) -> list[GroupId]:
-        """Groups other than g with a frame of ours that too few others are known to hold."""
-        return [
-            h
-            for h, record in self.stability.items()
-            if h != g and self.safe[h] < record.S and self._others_needed(h)
-        ]
-
-    def _copies_missing(self, h: GroupId) -> int:
-        """How many others must still hold our last frame in h."""
-        S = self.stability[h].S
-        return self._others_needed(h) - sum(1 for n in self.held_by[h].values() if n >= S)
-
-    def _others_needed(self, h: GroupId) -> int:
-        if h not in self.durability:  # one crash at a time, unless that was declined
-            return 0 if self.options.resilience == 0 else min(1, len(self.others[h]))
-        if not self.durability[h]:
-            return 0
-        members = self.views[h].members
-        return holders_needed(self.durability[h], len(members)) - (self.me in members)
+            super()._multicast(rule.deferred.popleft())
 
     def held_up(self) -> Iterator[Waiting]:
-        exposed: dict[GroupId, None] = {}
-        seen: set[GroupId] = set()
-        awaits: tuple[Awaited, ...] = ()
-        for multicast in self.deferred:  # each also waits for all before it
-            g = multicast.group
-            if g not in seen:
-                seen.add(g)
-                exposed.update(dict.fromkeys(self._exposed(g)))
-                awaits = first_named(
-                    Awaited("copies", h, NOBODY, self._copies_missing(h)) for h in exposed
-                )
-            yield Waiting(g, self.me, 0, awaits, multicast.payload)
-
-    def _ask(self, h: GroupId) -> None:
-        # One is enough. If it dies, the cut that follows delivers our frames to all.
-        S = self.stability[h].S
-        if self.asked[h] < S and h not in self.durability:
-            self.asked[h] = S
-            self.send(self.others[h][0], h, AskHeld(S))
+        return self.send_rule.held_up(self.stability, self.me)
 
     @on(AskHeld)
     def on_ASK_HELD(self, q: ProcessId, g: GroupId, ask: AskHeld, m: bytes) -> None:
-        self.check_sender(g, q)
+        self.stability[g].check_sender(q)
         if ask.n > self.mark(g, q) + self.options.max_held:
             raise PeerError(f"it asks for frame {ask.n}, far above {self.mark(g, q)}")
         self.promised[g, q] = max(ask.n, self.promised.get((g, q), 0))
@@ -142,59 +100,127 @@ class DomainProtocol(AcknowledgedProtocol):
             raise PeerError(f"it holds frame {held.n}, but only {self.stability[g].S} were sent")
         self.held_at(g, p, held.n)
 
+    def count_holders(self, g: GroupId, durability: int) -> None:
+        self.send_rule.durability[g] = durability
+
+    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
+        if self.send_rule.held_at(self.stability, g, p, n):
+            self._send_deferred()
+
+    # -- delivering -------------------------------------------------------------------------------
+
+    def deliver(
+        self, g: GroupId, q: ProcessId, n: int, m: bytes, stamp: tuple[int, ...] = ()
+    ) -> None:
+        """deliver(m): hand frame n of q to the application, and keep it until it is stable."""
+        self.stability[g].deliver(self, q, n, m, stamp)
+
+    def on_consumed(self, g: GroupId, frames: int) -> None:
+        if g in self.stability:
+            self.stability[g].on_consumed(self, frames)
+
     @on(Ack)
     def on_ACK(self, p: ProcessId, g: GroupId, ack: Ack, m: bytes) -> None:
-        super().on_ACK(p, g, ack, m)
+        self.stability[g].on_ack(self, p, ack.n)
         if p in self.others[g]:  # who consumed a frame has held it
             self.held_at(g, p, ack.n)
 
-    def count_holders(self, g: GroupId, durability: int) -> None:
-        self.durability[g] = durability
+    @on(Stable)
+    def on_STABLE(self, q: ProcessId, g: GroupId, stable: Stable, m: bytes) -> None:
+        self.stability[g].learn_stable(q, stable.n)
 
-    def held_at(self, g: GroupId, p: ProcessId, n: int) -> None:
-        marks = self.held_by.get(g)
-        if marks is None or n <= marks.get(p, 0):  # this process is out of g, or knows it
-            return
-        marks[p] = n
-        needed = self._others_needed(g)
-        if 0 < needed <= len(marks):
-            safe = sorted(marks.values())[-needed]
-            if safe > self.safe[g]:
-                self.safe[g] = safe
-                self._send_deferred()
+    def on_timer(self, g: GroupId, name: str) -> None:
+        if g in self.stability:
+            self.stability[g].on_timer(self, name)
+        for part in self.parts():
+            part.on_timer(self, g, name)
+
+    # -- what is here -----------------------------------------------------------------------------
+
+    def mark(self, g: GroupId, q: ProcessId) -> int:
+        """All frames of q up to this one have come here."""
+        return self.received[g][q].mark
+
+    @abstractmethod
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        """Every frame that is here and not delivered, of all groups."""
+
+    def waiting_frames(self) -> list[WaitingFrame]:
+        return [(g, frame.origin, frame.n, frame.payload) for g, frame in self.all_waiting()]
+
+    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
+        waiting = (frame for h, frame in self.all_waiting() if h == g)
+        return (*self.stability[g].unstable(), *waiting)
+
+    def has_delivered(self, g: GroupId, q: ProcessId, n: int) -> bool:
+        return g in self.stability and self.stability[g].has_delivered(q, n)
+
+    def holdings(self, g: GroupId) -> Holdings:
+        if g not in self.stability:
+            return Holdings(0, 0)
+        kept = self.stability[g].kept_frames()
+        return Holdings(len(self.unstable(g)) - kept, kept)
 
     # -- the cut ----------------------------------------------------------------------------------
 
     def cut(self, cut: Cut) -> None:
         """Settle what all groups left; then begin all of them, then look at packets."""
-        self.settle({f.group: self.fitting(f.group, f.union) for f in cut.flushes})
+        unions = {f.group: self.fitting(f.group, f.union) for f in cut.flushes}
+        self.settle(unions, cut.views)
         super().cut(Cut((), cut.views))
         self._send_deferred()
 
     @abstractmethod
-    def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
         """All groups stand still: deliver, in this protocol's order, what it can of the unions.
 
         Every survivor of g must deliver the same frames of g. A frame that is here already may be
-        among them.
+        among them. The views are those that follow.
         """
+
+    def fitting(self, g: GroupId, union: Sequence[Kept]) -> list[Kept]:
+        """The union by sender and number, without what some member made up."""
+        senders = self.views[g].senders
+        return sorted(frame for frame in union if self.plausible(g, senders, frame))
+
+    def plausible(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """A member judges as it judges packets; a process that only leads looks at the form."""
+        q, n = frame.origin, frame.n
+        if q not in senders or n < 1 or not self.well_stamped(g, senders, frame):
+            return False
+        return self.me not in senders or self.stability[g].may_exist(q, n, self.mark(g, q))
+
+    @abstractmethod
+    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        """Does the frame carry what this protocol's order needs?"""
+
+    def report_mark(self, g: GroupId) -> int:
+        return max((part.highest_number() for part in self.parts()), default=0)
 
     def on_flush(self, g: GroupId, union: Sequence[Kept]) -> None:
         raise AssertionError("groups that hang together end together: they need a Cut")
 
     def on_view(self, view: View) -> None:
-        super().on_view(view)
         g = view.group
-        self.held_by[g] = {}
-        self.safe[g] = self.asked[g] = 0
+        record = Stability(view, self.me, self.options.max_held)
+        record.follow(self, self.stability.get(g))
         self.promised = {key: n for key, n in self.promised.items() if key[0] != g}
-        if self.me not in view.senders:
+        if record.sends:
+            self.stability[g] = record
+            self.received[g] = {q: NumberSet(self.options.max_held) for q in view.senders}
+            self.send_rule.begin(g)
+            for part in self.parts():
+                part.begin(self, view)
+        else:  # our last view: nothing after it is for us
+            self.views[g] = View(g, view.number, (), self.me, view.era)
             self.forget_group(g)
 
     def forget_group(self, g: GroupId) -> None:
         """This process is out of g. Pages drop what they keep of it, too."""
-        for table in (self.stability, self.held_by, self.safe, self.asked):
-            table.pop(g, None)
+        self.stability.pop(g, None)
+        self.received.pop(g, None)
+        self.send_rule.forget_group(g)
+        for part in self.parts():
+            part.forget_group(g)
         self.early = [packet for packet in self.early if packet.group != g]
         self.member_of.discard(g)
-        self.deferred = deque(m for m in self.deferred if m.group != g)

@@ -19,16 +19,17 @@ hear it and promise in their turn.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Iterator
 
 import msgspec
 
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.protocol import Options, on
+from ordercast.core.numbers import NumberSet
 from ordercast.core.waiting import Awaited
 from ordercast.errors import PeerError
-from ordercast.machinery.blocks import BlockMatrix, BlockProtocol
+from ordercast.machinery.blocks import MAX_BLOCK, BlockMatrix, Blocks, check_block
+from ordercast.machinery.parts import Verbs
 
 CLOSED = (
     "completion needs every sender to speak, and a guest is not sent the messages it would have "
@@ -42,105 +43,107 @@ class Null(msgspec.Struct, frozen=True, array_like=True):
     b: int
 
 
-class SpeakingProtocol(BlockProtocol):
-    """A protocol that waits until others have spoken. It needs first-in first-out links."""
+class CompletedBlocks(Blocks):
+    """The block numbers of a process that waits until others have spoken, and speaks for them.
 
-    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
-        super().__init__(me, options)
+    It needs first-in first-out links.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
         self.BM: dict[GroupId, BlockMatrix] = {}  # the block matrix of each own group
         self.known = 0  # the highest number known in this era, of any own group
         self.spoke: dict[GroupId, int] = {}  # the last number with which this process spoke
         self.owed: dict[GroupId, int] = {}  # the timer of the group runs because of this number
 
-    @abstractmethod
-    def progress(self, g: GroupId, j: ProcessId) -> None:
-        """j was heard in g: deliver what waited for that."""
+    @property
+    def Bmin(self) -> int:
+        """The highest block that is complete in every own group."""
+        return min((matrix.CBV for matrix in self.BM.values()), default=MAX_BLOCK)
 
     def next_block(self, g: GroupId) -> int:
         """CA1, and the number is a word of this process in g."""
         self.spoke[g] = b = self.CA1()
         return b
 
-    def in_turn(self, g: GroupId, q: ProcessId, n: int, b: int) -> bool:
-        """Frame n of q with number b has come. False for a repeat."""
-        received = self.received[g][q]
+    def in_turn(self, received: NumberSet, g: GroupId, q: ProcessId, n: int, b: int) -> bool:
+        """Frame n of q with number b has come after those received. False for a repeat."""
         if n <= received.mark:
             return False
         if n != received.mark + 1:
             raise PeerError(f"frame {n} came after {received.mark} on a first-in first-out link")
-        if n > self.R[g][q] + self.options.max_held:
-            limit = self.options.max_held
+        if n > self.R[g][q] + received.limit:
+            limit = received.limit
             raise PeerError(f"more than {limit} of its messages held back (option max_held)")
-        self.check_block(b, above=self.BM[g].last.marks[q])
+        check_block(b, above=self.BM[g].last.marks[q])
         received.add(n)
         return True
 
-    def hear(self, g: GroupId, j: ProcessId, b: int) -> None:
+    def hear(self, machine: Verbs, g: GroupId, j: ProcessId, b: int) -> None:
         """j has spoken in g with number b."""
         self.BM[g].hear(j, b)
-        self.learn_number(b)
+        self.learn_number(machine, b)
+
+    # NULL(b) from j in g
+    def hear_null(self, machine: Verbs, g: GroupId, j: ProcessId, b: int) -> None:
+        """j was heard in g up to block b"""
+        check_block(b)
+        self.hear(machine, g, j, b)
 
     # a number above my last in g is known here
-    def learn_number(self, b: int) -> None:
+    def learn_number(self, machine: Verbs, b: int) -> None:
         """b is the number of a message: some group may wait for us to reach it."""
         if b > self.known:
             self.known = b
             for g in self.spoke:
-                self.start_timer(g)
+                self.start_timer(machine, g)
 
-    def start_timer(self, g: GroupId) -> None:
+    def start_timer(self, machine: Verbs, g: GroupId) -> None:
         """Start it if it does not run and something is owed in g."""
-        if g not in self.owed and self.spoke[g] < self.known and self.others[g]:
+        if g not in self.owed and self.spoke[g] < self.known and machine.others[g]:
             self.owed[g] = self.known
-            self.set_timer(g, "silence", self.options.silence_ms)
+            machine.set_timer(g, "silence", machine.options.silence_ms)
 
     # the timer of g ends
-    def on_timer(self, g: GroupId, name: str) -> None:
-        if name != "silence":
-            super().on_timer(g, name)
-        elif (owed := self.owed.pop(g, None)) is not None:
+    def on_timer(self, machine: Verbs, g: GroupId, name: str) -> None:
+        if name == "silence" and (owed := self.owed.pop(g, None)) is not None:
             if self.spoke[g] < owed:
-                self.say_null(g)
-            self.start_timer(g)  # it spoke since, and a higher number came
+                self.say_null(machine, g)
+            self.start_timer(machine, g)  # it spoke since, and a higher number came
 
-    def say_null(self, g: GroupId) -> None:
+    def say_null(self, machine: Verbs, g: GroupId) -> None:
         """NULL(b): the highest number known, never a fresh one."""
         b = self.known
         self.CA2(b)
         self.spoke[g] = b
-        self.b_multicast(g, Null(b))
-        self.note("null", g, self.me, b)
-
-    # NULL(b) from j in g
-    @on(Null)
-    def on_NULL(self, j: ProcessId, g: GroupId, null: Null, m: bytes) -> None:
-        self.check_sender(g, j)
-        self.check_block(null.b)
-        self.hear(g, j, null.b)
-        self.progress(g, j)
+        machine.b_multicast(g, Null(b))
+        machine.note("null", g, machine.me, b)
 
     def silent(self, g: GroupId, B: int) -> list[Awaited]:
         """Who must speak before block B of g is complete."""
         return [Awaited("block", g, j, B) for j in self.BM[g].silent(B)]
 
-    # -- the cut ----------------------------------------------------------------------------------
+    def silent_anywhere(self, B: int) -> Iterator[Awaited]:
+        """Who must speak, and where, before block B is complete in all own groups."""
+        return (awaited for g in self.BM for awaited in self.silent(g, B))
 
-    def report_mark(self, g: GroupId) -> int:
+    def highest_number(self) -> int:
         return max(self.BC, self.known)
 
+    # -- the cut ----------------------------------------------------------------------------------
+
     def end_era(self) -> None:
-        super().end_era()
+        """Everything is settled, in all groups: nothing is owed."""
         self.known = 0
         self.owed.clear()
 
-    def on_view(self, view: View) -> None:
-        super().on_view(view)
+    def begin(self, machine: Verbs, view: View) -> None:
+        super().begin(machine, view)
         g = view.group
         assert not view.guests, CLOSED
-        if self.me in view.members:  # the view is everybody's NULL(start)
-            self.BM[g] = BlockMatrix(self.others[g], view.start)
-            self.spoke[g] = view.start
-            self.start_timer(g)
+        self.BM[g] = BlockMatrix(machine.others[g], view.start)  # the view is everybody's NULL
+        self.spoke[g] = view.start
+        self.start_timer(machine, g)
 
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)

@@ -16,14 +16,13 @@ sent. The leader knows who is dead: if that is the sender alone, the leader give
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from ordercast.core.events import Kept
+from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.silence import SpeakingProtocol
+from ordercast.machinery.blocks import is_numbered
 
 VOUCHED = 1
 
@@ -34,36 +33,40 @@ def vouched(frame: Kept) -> Kept:
     return msgspec.structs.replace(frame, stamp=(b, VOUCHED, *more))
 
 
-class VouchingProtocol(SpeakingProtocol):
-    """A protocol whose stamps begin with the block number and whether a survivor vouches."""
+def better(one: Kept, other: Kept) -> Kept:
+    """Two survivors report the same frame: the one that somebody vouches for."""
+    return max(one, other)
 
-    @abstractmethod
-    def may_depend_on(self, frame: Kept, p: ProcessId) -> int:
-        """The highest number of p that can have caused this frame."""
 
-    def hand_over(self, g: GroupId, frame: Kept) -> None:
-        super().hand_over(g, vouched(frame))
+def attested(frame: Kept, dead: Collection[ProcessId]) -> Kept:
+    """At the leader, which gives its word if the sender alone is dead."""
+    if len(frame.stamp) < 2 or any(p != frame.origin for p in dead):
+        return frame  # a stamp that a peer made up is seen through later
+    return vouched(frame)
 
-    @staticmethod
-    def better(one: Kept, other: Kept) -> Kept:
-        return max(one, other)
 
-    @staticmethod
-    def attested(frame: Kept, dead: Collection[ProcessId]) -> Kept:
-        if len(frame.stamp) < 2 or any(p != frame.origin for p in dead):
-            return frame  # a stamp that a peer made up is seen through later
-        return vouched(frame)
+def has_word(stamp: tuple[int, ...]) -> bool:
+    """Does the stamp begin with a block number and whether a survivor vouches?"""
+    return is_numbered(stamp) and len(stamp) >= 2 and stamp[1] in (0, VOUCHED)
 
-    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
-        return (
-            super().well_stamped(g, senders, frame)
-            and len(frame.stamp) >= 2
-            and frame.stamp[1] in (0, VOUCHED)
-        )
 
-    def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
+class Unvouched:
+    """At a cut: the frames for which nobody vouches, and which may depend on one that is lost."""
+
+    def __init__(
+        self,
+        before: Mapping[GroupId, View],
+        after: Iterable[View],
+        may_depend_on: Callable[[Kept, ProcessId], int],
+    ) -> None:
+        self._views = before
+        self._staying = {view.group: frozenset(view.senders) for view in after}
+        self._may_depend_on = may_depend_on  # the highest number of p that can have caused it
+
+    def __call__(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
+        """Can another member that is gone have sent something below it that we did not hear of?"""
         if frame.stamp[1] == VOUCHED:
             return False
-        view = self.views[g]
-        gone = set(view.members) - self.staying.get(g, frozenset())
-        return any(self.may_depend_on(frame, p) > max(top.get(p, 0), view.start) for p in gone)
+        view = self._views[g]
+        gone = set(view.members) - self._staying.get(g, frozenset())
+        return any(self._may_depend_on(frame, p) > max(top.get(p, 0), view.start) for p in gone)

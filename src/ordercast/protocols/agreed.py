@@ -114,7 +114,7 @@ class AgreedOrder(AcknowledgedProtocol):
 
     # TO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
+        n = self.stability[g].next_number()
         self.received[self.me].add(n)
         if g in self.member_of:
             self.P = max(self.A, self.P) + 1
@@ -124,13 +124,13 @@ class AgreedOrder(AcknowledgedProtocol):
             self.proposals[n] = {}
             self.deliver(g, self.me, n, m, (0, self.me, UNDECIDED))
         own = self.proposals[n].get(self.me, 0)
-        self.b_multicast(g, Msg(n, own, self.own_stable(g)), m)
+        self.b_multicast(g, Msg(n, own, self.stability[g].own_stable()), m)
         self.decide_if_all_proposed(g, n)
 
     # <MSG, m, Pp> from p at q
     @on(Msg)
     def on_MSG(self, p: ProcessId, g: GroupId, msg: Msg, m: bytes) -> None:
-        self.learn_stable(g, p, msg.stable)
+        self.stability[g].learn_stable(p, msg.stable)
         n = msg.n
         if n > self.delivered[p].mark + self.options.max_held:
             raise PeerError(f"more than {self.options.max_held} frames without an agreed number")
@@ -171,7 +171,7 @@ class AgreedOrder(AcknowledgedProtocol):
     # <AGREED, m, a, w>
     @on(Agreed)
     def on_AGREED(self, p: ProcessId, g: GroupId, agreed: Agreed, m: bytes) -> None:
-        self.check_sender(g, p)
+        self.stability[g].check_sender(p)
         n, key = agreed.n, (agreed.a, agreed.w)
         self.check_number(g, agreed.a)
         if agreed.w not in self.views[g].members:

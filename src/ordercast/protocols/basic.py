@@ -66,15 +66,15 @@ class Basic(AcknowledgedProtocol):
 
     # B-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
-        self.b_multicast(g, BasicData(n, self.own_stable(g)), m)
+        n = self.stability[g].next_number()
+        self.b_multicast(g, BasicData(n, self.stability[g].own_stable()), m)
         self.received[self.me].add(n)
         self.deliver(g, self.me, n, m)  # D1
 
     # receive(m) at p
     @on(BasicData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: BasicData, m: bytes) -> None:
-        self.learn_stable(g, q, data.stable)
+        self.stability[g].learn_stable(q, data.stable)
         if self.received[q].add(data.n):  # D2
             self.deliver(g, q, data.n, m)
 

@@ -35,13 +35,21 @@ Departures from the source
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ordercast.core.declaration import Declaration
-from ordercast.machinery.block_order import BlockOrderProtocol
-from ordercast.machinery.silence import CLOSED
+from ordercast.core.events import Kept, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Waiting
+from ordercast.machinery import vouching
+from ordercast.machinery.block_order import BlockData, BlockOrder
+from ordercast.machinery.domain import DomainProtocol
+from ordercast.machinery.silence import CLOSED, Null
 
 
-class BlockTotal(BlockOrderProtocol):
-    """Total order by completed blocks, on the loop of `BlockOrderProtocol`."""
+class BlockTotal(DomainProtocol):
+    """Total order by completed blocks, on the loop of `BlockOrder`."""
 
     declaration = Declaration(
         name="block_total",
@@ -66,5 +74,37 @@ class BlockTotal(BlockOrderProtocol):
         closed=CLOSED,
     )  # fmt: skip
 
-    def needed(self, b: int) -> int:
-        return b  # D3
+    better = staticmethod(vouching.better)
+    attested = staticmethod(vouching.attested)
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order = BlockOrder(ahead=0)  # D3: CBV[g] >= m.b
+
+    def parts(self) -> tuple[BlockOrder]:
+        return (self.order,)
+
+    # send(m) to g
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        self.order.send(self, g, m)
+
+    # receive(m) from q in g
+    @on(BlockData)
+    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
+        self.order.receive(self, q, g, data, m)
+
+    @on(Null)
+    def on_NULL(self, j: ProcessId, g: GroupId, null: Null, m: bytes) -> None:
+        self.order.receive_null(self, j, g, null)  # D1
+
+    def held_back(self) -> list[Waiting]:
+        return self.order.held_back()
+
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return self.order.frames()
+
+    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        return vouching.has_word(frame.stamp)
+
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
+        self.order.settle(self, unions, views)  # D5, D6

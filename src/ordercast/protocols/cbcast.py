@@ -49,9 +49,8 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import Awaited, Waiting, first_named
 from ordercast.errors import PeerError
 from ordercast.machinery.domain import DomainProtocol
 
@@ -102,7 +101,6 @@ class Cbcast(DomainProtocol):
         self.VV: Vectors = {}  # own groups: delivered from each sender; others': known to exist
         self.foreign = 0  # entries of VV about the groups of others
         self.news: dict[GroupId, set[Entry]] = {}  # what our next frame in each group must tell
-        self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
         self.held: HoldBackQueue[Entry, Held] = HoldBackQueue()
 
     def on_view(self, view: View) -> None:
@@ -111,18 +109,16 @@ class Cbcast(DomainProtocol):
         if g in self.stability:
             self.VV[g] = dict.fromkeys(view.senders, 0)
             self.news[g] = {(h, k, V[k]) for h, V in self.VV.items() for k in V if V[k]}
-            self.received[g] = {q: NumberSet(self.options.max_held) for q in view.senders}
 
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
         self.news.pop(g, None)
-        self.received.pop(g, None)
 
     # CO-multicast(g, m) by pi
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
+        n = self.stability[g].next_number()
         changed = self.changed_since_last(g)
-        self.b_multicast(g, CausalData(n, self.own_stable(g), changed), m)
+        self.b_multicast(g, CausalData(n, self.stability[g].own_stable(), changed), m)
         self.set_entry(g, self.me, n)
         self.news[g].clear()  # D3: n says it
         self.deliver(g, self.me, n, m, changed)  # D1
@@ -143,7 +139,7 @@ class Cbcast(DomainProtocol):
     # B-deliver(<m, VVj>) from pj
     @on(CausalData)
     def on_DATA(self, pj: ProcessId, g: GroupId, data: CausalData, m: bytes) -> None:
-        self.learn_stable(g, pj, data.stable)
+        self.stability[g].learn_stable(pj, data.stable)
         n, changed = data.n, data.changed
         missing = self.check(changed)
         if not self.received[g][pj].add(n):  # D5
@@ -219,7 +215,7 @@ class Cbcast(DomainProtocol):
         self.deliver(g, j, n, frame.payload, stamp)
         self.set_entry(g, j, n)
         if stamp:
-            if len(self.VV) > len(self.member_of):
+            if len(self.VV) > len(self.member_of) and self.options.hearsay:
                 self.take_maximum(stamp)
             self.news[g].difference_update(entries(stamp))  # D4
         return self.held.release((g, j, n))
@@ -232,7 +228,7 @@ class Cbcast(DomainProtocol):
 
     # -- the cut ----------------------------------------------------------------------------------
 
-    def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
         last = {g: self.last_frames(g, unions.get(g, ())) for g in sorted(self.member_of)}
         self.held.clear()
         for g in last:
@@ -268,9 +264,6 @@ class Cbcast(DomainProtocol):
         told = (entry for entry in entries(frame.stamp) if entry[0] in last)
         return [(h, k, min(number, last[h][k])) for h, k, number in told]
 
-    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return (*super().unstable(g), *(frame for _, (h, frame, _) in self.held if h == g))
-
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         own: dict[GroupId, Container[ProcessId]] = {h: self.VV[h] for h in self.member_of}
         own.setdefault(g, senders)
@@ -278,17 +271,14 @@ class Cbcast(DomainProtocol):
             k in own[h] if h in own else min(h, k) >= 0 for h, k, _ in entries(frame.stamp)
         )
 
-    def mark(self, g: GroupId, q: ProcessId) -> int:
-        return self.received[g][q].mark
-
     def held_back(self) -> list[Waiting]:
         return [
             Waiting(g, frame.origin, frame.n, first_named(self.missing(g, frame)), frame.payload)
             for _, (g, frame, _) in self.held
         ]
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [(g, frame.origin, frame.n, frame.payload) for _, (g, frame, _) in self.held]
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return ((g, frame) for _, (g, frame, _) in self.held)
 
     def missing(self, g: GroupId, frame: Kept) -> Iterator[Awaited]:
         """All that a frame waits for."""

@@ -32,6 +32,8 @@ Departures from the source
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ordercast.core.declaration import Declaration
@@ -39,10 +41,11 @@ from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import Awaited, Waiting, first_named
 from ordercast.errors import PeerError
-from ordercast.machinery.blocks import BlockProtocol
+from ordercast.machinery.blocks import Blocks, check_block, is_numbered
 from ordercast.machinery.changes import ChangingVector
+from ordercast.machinery.domain import DomainProtocol
 
 Place = int  # in a stamp (b, h, j, L[h][j], h, j, L[h][j], ...): where an entry begins
 Entry = tuple[GroupId, ProcessId, int]  # also names the frame with that number
@@ -57,7 +60,7 @@ class FastData(msgspec.Struct, frozen=True, array_like=True):
     L: tuple[int, ...]  # h, j, L[h][j], h, j, L[h][j], ...: the news
 
 
-class Fast(BlockProtocol):
+class Fast(DomainProtocol):
     """The Fast causal order protocol, in its group-qualified form."""
 
     declaration = Declaration(
@@ -80,21 +83,25 @@ class Fast(BlockProtocol):
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
+        self.blocks = Blocks()  # BC
         self.L: ChangingVector[tuple[GroupId, ProcessId]] = ChangingVector()
         self.held: HoldBackQueue[Entry, tuple[GroupId, Kept, Place]] = HoldBackQueue()
         # ... under the first frame that is missing; the entries before that place are satisfied
 
+    def parts(self) -> tuple[Blocks]:
+        return (self.blocks,)
+
     # send(m) to g by s
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n, b = self.next_number(g), self.CA1()
+        n, b = self.stability[g].next_number(), self.blocks.CA1()
         L = flat(self.L.tell(g))  # D2
-        self.b_multicast(g, FastData(n, b, self.own_stable(g), L), m)
+        self.b_multicast(g, FastData(n, b, self.stability[g].own_stable(), L), m)
         self.hand_over(g, Kept(self.me, n, (b, *L), m))
 
     # receive(m) from s
     @on(FastData)
     def on_DATA(self, s: ProcessId, g: GroupId, data: FastData, m: bytes) -> None:
-        self.learn_stable(g, s, data.stable)
+        self.stability[g].learn_stable(s, data.stable)
         self.check(data)
         if self.received[g][s].add(data.n):  # D3
             self.hold_back(g, Kept(s, data.n, (data.b, *data.L), m))
@@ -103,14 +110,14 @@ class Fast(BlockProtocol):
     def check(self, data: FastData) -> None:
         """Is it a header that an honest peer can send?"""
         L = data.L
-        self.check_block(data.b)
+        check_block(data.b)
         if not L:
             return
         if len(L) % 3:
             raise PeerError(f"{len(L)} integers are no entries of three")
         self.L.check_room(len(L) // 3)
         for at in range(0, len(L), 3):
-            self.check_entry(L[at], L[at + 1], L[at + 2], data.b)
+            self.blocks.check_entry(L[at], L[at + 1], L[at + 2], data.b)
 
     def hold_back(self, g: GroupId, frame: Kept) -> None:
         """wait until m.L[h][j] <= L[h][j] for all own groups h;  deliver(m)"""
@@ -138,17 +145,19 @@ class Fast(BlockProtocol):
     def deliver_in_turn(self, g: GroupId, frame: Kept) -> None:
         """BC := max(BC, m.b);  deliver(m);  L[h] := max(L[h], m.L[h]) for the groups of others"""
         stamp = frame.stamp
-        self.CA2(stamp[0])
+        self.blocks.CA2(stamp[0])
         for at in range(1, len(stamp), 3):
             entry, b = (stamp[at], stamp[at + 1]), stamp[at + 2]
-            if stamp[at] not in self.member_of:
+            if stamp[at] not in self.member_of and self.options.hearsay:
                 self.L.raise_to(entry, b)
             self.L.was_told(g, entry, b)  # D2
         self.hand_over(g, frame)
 
     def hand_over(self, g: GroupId, frame: Kept) -> None:
-        self.L.raise_to((g, frame.origin), frame.stamp[0])  # L[g][s] := m.b
-        super().hand_over(g, frame)
+        """deliver(m);  L[g][s] := m.b"""
+        self.L.raise_to((g, frame.origin), frame.stamp[0])
+        self.blocks.R[g][frame.origin] = frame.n
+        self.deliver(g, frame.origin, frame.n, frame.payload, frame.stamp)
 
     # -- why it waits, and the cut ----------------------------------------------------------------
 
@@ -158,32 +167,33 @@ class Fast(BlockProtocol):
             for _, (g, frame, place) in self.held
         ]
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [(g, frame.origin, frame.n, frame.payload) for _, (g, frame, _) in self.held]
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return ((g, frame) for _, (g, frame, _) in self.held)
 
     def awaits(self, stamp: tuple[int, ...], place: Place) -> tuple[Awaited, ...]:
         """The next frame of everyone of whom something is missing: it, too, comes before m."""
+        R = self.blocks.R
         return first_named(
-            Awaited("frame", stamp[at], stamp[at + 1], self.R[stamp[at]].get(stamp[at + 1], 0) + 1)
+            Awaited("frame", stamp[at], stamp[at + 1], R[stamp[at]].get(stamp[at + 1], 0) + 1)
             for at in range(place, len(stamp), 3)
             if not self.DC(stamp[at], stamp[at + 1], stamp[at + 2])
         )
 
-    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return (*super().unstable(g), *(frame for _, (h, frame, _) in self.held if h == g))
-
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
-        return super().well_stamped(g, senders, frame) and len(frame.stamp) % 3 == 1
+        return is_numbered(frame.stamp) and len(frame.stamp) % 3 == 1
 
     def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
+        """Does the frame name one of its own group that was not delivered?"""
         stamp = frame.stamp
         return any(
             stamp[at] == g and stamp[at + 2] > self.L[g, stamp[at + 1]]
             for at in range(1, len(stamp), 3)
         )
 
-    def end_era(self) -> None:
-        self.L.clear()
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
+        for g, frame in self.blocks.settled(unions, self.lost):
+            self.hand_over(g, frame)
+        self.L.clear()  # D4
         self.held.clear()
 
     def on_view(self, view: View) -> None:

@@ -46,11 +46,13 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import Awaited, Waiting, first_named
 from ordercast.errors import PeerError
+from ordercast.machinery import vouching
 from ordercast.machinery.changes import ChangingVector
-from ordercast.machinery.silence import CLOSED
-from ordercast.machinery.vouching import VOUCHED, VouchingProtocol
+from ordercast.machinery.domain import DomainProtocol
+from ordercast.machinery.silence import CLOSED, CompletedBlocks, Null
+from ordercast.machinery.vouching import VOUCHED, Unvouched, vouched
 
 Place = int  # in a stamp (b, vouched, k, gldv[k], k, gldv[k], ...): where an entry begins
 FIRST: Place = 2
@@ -66,7 +68,7 @@ class FastPData(msgspec.Struct, frozen=True, array_like=True):
     gldv: tuple[int, ...]  # k, gldv[k], k, gldv[k], ...: the news
 
 
-class FastP(VouchingProtocol):
+class FastP(DomainProtocol):
     """The Fast causal order protocol with its vector keyed by process."""
 
     declaration = Declaration(
@@ -89,8 +91,12 @@ class FastP(VouchingProtocol):
         closed=CLOSED,
     )  # fmt: skip
 
+    better = staticmethod(vouching.better)
+    attested = staticmethod(vouching.attested)
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
+        self.blocks = CompletedBlocks()  # BC
         self.GLDV: ChangingVector[ProcessId] = ChangingVector()  # largest number, per process
         self.rp: dict[ProcessId, int] = {}  # heard of each that shares a group with us
         self.queue: dict[
@@ -98,23 +104,27 @@ class FastP(VouchingProtocol):
         ] = {}  # received, waiting; by sender
         self.waiters: dict[ProcessId, list[tuple[int, Head]]] = {}  # heaps: until k is clear to b
 
+    def parts(self) -> tuple[CompletedBlocks]:
+        return (self.blocks,)
+
     # send(m) to g by s
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n, b = self.next_number(g), self.next_block(g)
+        n, b = self.stability[g].next_number(), self.blocks.next_block(g)
         changes = self.GLDV.tell(g)  # D3
         gldv = tuple(number for entry in changes.items() for number in entry)
-        self.b_multicast(g, FastPData(n, b, self.own_stable(g), gldv), m)
+        self.b_multicast(g, FastPData(n, b, self.stability[g].own_stable(), gldv), m)
         self.hand_over(g, Kept(self.me, n, (b, VOUCHED, *gldv), m))
 
     # receive(m) from s
     @on(FastPData)
     def on_DATA(self, s: ProcessId, g: GroupId, data: FastPData, m: bytes) -> None:
-        self.learn_stable(g, s, data.stable)
+        self.stability[g].learn_stable(s, data.stable)
         self.check(data)
-        if self.in_turn(g, s, data.n, data.b):
+        if self.blocks.in_turn(self.received[g][s], g, s, data.n, data.b):
             self.queue[s].append((g, Kept(s, data.n, (data.b, 0, *data.gldv), m)))
             self.keep_promise(g, s)
-            self.hear(g, s, data.b)
+            self.blocks.hear(self, g, s, data.b)
+            self.rp[s] = max(self.rp[s], data.b)
             heads = [(s, FIRST)] if len(self.queue[s]) == 1 else []
             self.deliver_heads(heads + self.woken(s))
 
@@ -126,11 +136,12 @@ class FastP(VouchingProtocol):
         if data.gldv and not 0 <= min(data.gldv) <= max(data.gldv[1::2]) < data.b:
             raise PeerError(f"numbers {data.gldv} before a message of block {data.b}")
 
-    def hear(self, g: GroupId, j: ProcessId, b: int) -> None:
-        super().hear(g, j, b)
-        self.rp[j] = max(self.rp[j], b)  # rp[s] := m.b, for NULLs too
-
-    def progress(self, g: GroupId, j: ProcessId) -> None:
+    # NULL(b) from j in g
+    @on(Null)
+    def on_NULL(self, j: ProcessId, g: GroupId, null: Null, m: bytes) -> None:
+        self.stability[g].check_sender(j)
+        self.blocks.hear_null(self, g, j, null.b)
+        self.rp[j] = max(self.rp[j], null.b)  # D2
         self.deliver_heads(self.woken(j))
 
     def deliver_heads(self, heads: list[Head]) -> None:
@@ -176,13 +187,18 @@ class FastP(VouchingProtocol):
     def deliver_in_turn(self, g: GroupId, frame: Kept) -> None:
         """BC := max(BC, m.b);  deliver(m);  GLDV := max(GLDV, m.gldv);  GLDV[s] := m.b"""
         stamp = frame.stamp
-        self.CA2(stamp[0])
+        self.blocks.CA2(stamp[0])
         for at in range(FIRST, len(stamp), 2):
             if stamp[at] != self.me:
                 self.GLDV.raise_to(stamp[at], stamp[at + 1])
                 self.GLDV.was_told(g, stamp[at], stamp[at + 1])  # D3
         self.GLDV.raise_to(frame.origin, stamp[0])
         self.hand_over(g, frame)
+
+    def hand_over(self, g: GroupId, frame: Kept) -> None:
+        """deliver(m), and count it."""
+        self.blocks.R[g][frame.origin] = frame.n
+        self.deliver(g, frame.origin, frame.n, frame.payload, vouched(frame).stamp)
 
     # -- why it waits -----------------------------------------------------------------------------
 
@@ -196,10 +212,8 @@ class FastP(VouchingProtocol):
                 before = (Awaited("frame", g, s, frame.n),)
         return found
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [
-            (g, s, frame.n, frame.payload) for s, queue in self.queue.items() for g, frame in queue
-        ]
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return (waiting for queue in self.queue.values() for waiting in queue)
 
     def awaits(self, stamp: tuple[int, ...]) -> Iterable[Awaited]:
         """Who must speak, and the frames that must be delivered before."""
@@ -215,24 +229,25 @@ class FastP(VouchingProtocol):
 
     def shared_group(self, k: ProcessId) -> GroupId:
         """The first group in which k can speak to us."""
-        return next(g for g, matrix in self.BM.items() if k in matrix.last.marks)
+        return next(g for g, matrix in self.blocks.BM.items() if k in matrix.last.marks)
 
     # -- the cut ----------------------------------------------------------------------------------
 
-    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        waiting = (frame for queue in self.queue.values() for h, frame in queue if h == g)
-        return (*super().unstable(g), *waiting)
-
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
-        return super().well_stamped(g, senders, frame) and len(frame.stamp) % 2 == 0
+        return vouching.has_word(frame.stamp) and len(frame.stamp) % 2 == 0
 
-    def may_depend_on(self, frame: Kept, p: ProcessId) -> int:
+    @staticmethod
+    def may_depend_on(frame: Kept, p: ProcessId) -> int:
+        """The highest number of p that can have caused this frame."""
         entries = zip(frame.stamp[FIRST::2], frame.stamp[FIRST + 1 :: 2], strict=True)
         return dict(entries).get(p, 0)
 
-    def end_era(self) -> None:
-        super().end_era()
-        self.GLDV.clear()
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
+        lost = Unvouched(self.views, views, self.may_depend_on)
+        for g, frame in self.blocks.settled(unions, lost):
+            self.hand_over(g, frame)
+        self.blocks.end_era()
+        self.GLDV.clear()  # D4
         for table in (self.rp, self.queue, self.waiters):
             table.clear()
 

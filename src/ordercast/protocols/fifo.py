@@ -71,15 +71,15 @@ class Fifo(AcknowledgedProtocol):
 
     # FO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        S = self.next_number(g)
-        self.b_multicast(g, FifoData(S, self.own_stable(g)), m)
+        S = self.stability[g].next_number()
+        self.b_multicast(g, FifoData(S, self.stability[g].own_stable()), m)
         self.R[self.me] = S
         self.deliver(g, self.me, S, m)
 
     # B-deliver(<m, n>) from q
     @on(FifoData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: FifoData, m: bytes) -> None:
-        self.learn_stable(g, q, data.stable)
+        self.stability[g].learn_stable(q, data.stable)
         if self.received[q].add(data.n):  # D1
             self.hold_back(g, Kept(q, data.n, (), m))
 

@@ -39,9 +39,8 @@ from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import NumberSet
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import Awaited, Waiting, first_named
 from ordercast.errors import PeerError
 from ordercast.machinery.domain import DomainProtocol
 
@@ -88,7 +87,6 @@ class GlobalFifo(DomainProtocol):
         super().__init__(me, options)
         self.R: Table = {}  # the latest frame delivered, per group and sender; R[g][me] is S[g]
         self.news: dict[GroupId, set[GroupId]] = {}  # spoken to since our last frame in this one
-        self.received: dict[GroupId, dict[ProcessId, NumberSet]] = {}  # delivered or held back
         self.held: HoldBackQueue[Place, tuple[GroupId, Kept]] = HoldBackQueue()
 
     def on_view(self, view: View) -> None:
@@ -97,20 +95,19 @@ class GlobalFifo(DomainProtocol):
         if g in self.stability:
             self.R[g] = dict.fromkeys(view.senders, 0)
             self.news[g] = {h for h in self.R if self.R[h][self.me]}
-            self.received[g] = {q: NumberSet(self.options.max_held) for q in view.senders}
 
     def forget_group(self, g: GroupId) -> None:
         super().forget_group(g)
-        for table in (self.R, self.news, self.received):
+        for table in (self.R, self.news):
             table.pop(g, None)
         for news in self.news.values():
             news.discard(g)
 
     # FO-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        S = self.next_number(g)
+        S = self.stability[g].next_number()
         changed = tuple(x for h in sorted(self.news[g]) for x in (h, self.R[h][self.me]))
-        self.b_multicast(g, GlobalFifoData(S, self.own_stable(g), changed), m)
+        self.b_multicast(g, GlobalFifoData(S, self.stability[g].own_stable(), changed), m)
         self.R[g][self.me] = S
         for news in self.news.values():
             news.add(g)
@@ -120,7 +117,7 @@ class GlobalFifo(DomainProtocol):
     # B-deliver(<m, S>) from q
     @on(GlobalFifoData)
     def on_DATA(self, q: ProcessId, g: GroupId, data: GlobalFifoData, m: bytes) -> None:
-        self.learn_stable(g, q, data.stable)
+        self.stability[g].learn_stable(q, data.stable)
         received = self.received[g][q]
         if data.n not in received:  # D1
             self.check(q, data.changed)
@@ -164,7 +161,7 @@ class GlobalFifo(DomainProtocol):
 
     # -- the cut ----------------------------------------------------------------------------------
 
-    def settle(self, unions: dict[GroupId, list[Kept]]) -> None:
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
         last = {g: self.last_frames(g, unions.get(g, ())) for g in sorted(self.member_of)}
         self.held.clear()
         for g in last:
@@ -188,16 +185,10 @@ class GlobalFifo(DomainProtocol):
         kept = ((h, min(S, last[h][q])) for h, S in numbers(frame.stamp) if h in last)
         return Kept(q, frame.n, tuple(x for pair in kept for x in pair), frame.payload)
 
-    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return (*super().unstable(g), *(frame for _, (h, frame) in self.held if h == g))
-
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         return len(frame.stamp) % 2 == 0 and all(
             h not in self.member_of or frame.origin in self.R[h] for h, _ in numbers(frame.stamp)
         )
-
-    def mark(self, g: GroupId, q: ProcessId) -> int:
-        return self.received[g][q].mark
 
     def held_back(self) -> list[Waiting]:
         return [
@@ -205,8 +196,8 @@ class GlobalFifo(DomainProtocol):
             for _, (g, frame) in self.held
         ]
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [(g, frame.origin, frame.n, frame.payload) for _, (g, frame) in self.held]
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return ((g, frame) for _, (g, frame) in self.held)
 
     def missing(self, g: GroupId, frame: Kept) -> Iterator[Awaited]:
         """All that a frame waits for."""

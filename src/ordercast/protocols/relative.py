@@ -55,11 +55,12 @@ from ordercast.core.events import Kept, View
 from ordercast.core.holdback import HoldBackQueue
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, on
-from ordercast.core.waiting import Awaited, Waiting, WaitingFrame, first_named
+from ordercast.core.waiting import Awaited, Waiting, first_named
 from ordercast.errors import PeerError
-from ordercast.machinery.blocks import MAX_BLOCK
+from ordercast.machinery.blocks import MAX_BLOCK, is_numbered
 from ordercast.machinery.changes import ChangingVector
-from ordercast.machinery.silence import CLOSED, SpeakingProtocol
+from ordercast.machinery.domain import DomainProtocol
+from ordercast.machinery.silence import CLOSED, CompletedBlocks, Null
 
 # A stamp is (b, where gbn begins, j, ldv[j], j, ldv[j], ..., y, gbn[y], y, gbn[y], ...).
 Place = int  # in a stamp: where an entry begins
@@ -78,7 +79,7 @@ class RelativeData(msgspec.Struct, frozen=True, array_like=True):
     gbn: tuple[int, ...]  # y, gbn[y], y, gbn[y], ...: the news
 
 
-class Relative(SpeakingProtocol):
+class Relative(DomainProtocol):
     """The Relative causal order protocol."""
 
     declaration = Declaration(
@@ -103,6 +104,7 @@ class Relative(SpeakingProtocol):
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
+        self.blocks = CompletedBlocks()  # BC
         self.LDV: dict[GroupId, ChangingVector[ProcessId]] = {}  # last delivered, per own group
         self.GBN: ChangingVector[GroupId] = ChangingVector()  # the group block numbers
         self.undelivered: dict[GroupId, list[Undelivered]] = {}  # heaps
@@ -110,23 +112,26 @@ class Relative(SpeakingProtocol):
         # ... C01: under the frame that is missing
         self.waiters: dict[GroupId, list[tuple[int, Held]]] = {}  # C02: heaps, until y is clear
 
+    def parts(self) -> tuple[CompletedBlocks]:
+        return (self.blocks,)
+
     # send(m) to x by s
     def on_multicast(self, x: GroupId, m: bytes) -> None:
-        n, b = self.next_number(x), self.next_block(x)
+        n, b = self.stability[x].next_number(), self.blocks.next_block(x)
         ldv, gbn = flat(self.LDV[x].tell(x)), flat(self.GBN.tell(x), but=x)  # D7
-        self.b_multicast(x, RelativeData(n, b, self.own_stable(x), ldv, gbn), m)
+        self.b_multicast(x, RelativeData(n, b, self.stability[x].own_stable(), ldv, gbn), m)
         self.GBN.raise_to(x, b)
         self.hand_over(x, Kept(self.me, n, (b, FIRST + len(ldv), *ldv, *gbn), m))
 
     # receive(m) from s
     @on(RelativeData)
     def on_DATA(self, s: ProcessId, x: GroupId, data: RelativeData, m: bytes) -> None:
-        self.learn_stable(x, s, data.stable)
+        self.stability[x].learn_stable(s, data.stable)
         self.check(x, data)
-        if self.in_turn(x, s, data.n, data.b):
+        if self.blocks.in_turn(self.received[x][s], x, s, data.n, data.b):
             heappush(self.undelivered[x], (data.b, s, data.n))
             self.keep_promise(x, s)
-            self.hear(x, s, data.b)
+            self.blocks.hear(self, x, s, data.b)
             stamp = (data.b, FIRST + len(data.ldv), *data.ldv, *data.gbn)
             self.hold_back([(x, Kept(s, data.n, stamp, m), FIRST), *self.woken(x)])
 
@@ -137,11 +142,15 @@ class Relative(SpeakingProtocol):
         self.GBN.check_room(len(data.gbn) // 2)
         self.LDV[x].check_room(len(data.ldv) // 2)
         for at in range(0, len(data.ldv), 2):
-            self.check_entry(x, data.ldv[at], data.ldv[at + 1], data.b)
+            self.blocks.check_entry(x, data.ldv[at], data.ldv[at + 1], data.b)
         if data.gbn and not 0 <= min(data.gbn) <= max(data.gbn[1::2]) < data.b:
             raise PeerError(f"group block numbers {data.gbn} before a message of block {data.b}")
 
-    def progress(self, y: GroupId, j: ProcessId) -> None:
+    # NULL(b) from j in y
+    @on(Null)
+    def on_NULL(self, j: ProcessId, y: GroupId, null: Null, m: bytes) -> None:
+        self.stability[y].check_sender(j)
+        self.blocks.hear_null(self, y, j, null.b)  # D6
         self.hold_back(self.woken(y))
 
     def hold_back(self, ready: list[Held]) -> None:
@@ -178,14 +187,14 @@ class Relative(SpeakingProtocol):
 
     def C02(self, x: GroupId, y: GroupId, b: int) -> bool:
         """m.gbn[y] is complete in y, and all up to it delivered, if y is another own group"""
-        return y == x or y not in self.BM or b <= self.clear(y)
+        return y == x or y not in self.blocks.BM or b <= self.clear(y)
 
     def clear(self, y: GroupId) -> int:
         """All messages of y up to this number are here and delivered. It never falls."""
-        waiting, R = self.undelivered[y], self.R[y]
+        waiting, R = self.undelivered[y], self.blocks.R[y]
         while waiting and waiting[0][2] <= R[waiting[0][1]]:
             heappop(waiting)
-        return min(self.BM[y].CBV, waiting[0][0] - 1 if waiting else MAX_BLOCK)  # D4
+        return min(self.blocks.BM[y].CBV, waiting[0][0] - 1 if waiting else MAX_BLOCK)  # D4
 
     def woken(self, y: GroupId) -> list[Held]:
         """What waited until y is clear as far as it is now."""
@@ -198,17 +207,20 @@ class Relative(SpeakingProtocol):
     def deliver_in_turn(self, x: GroupId, frame: Kept) -> None:
         """BC := max(BC, m.b);  deliver(m);  GBN := max(GBN, m.gbn), and m.b in x"""
         stamp = frame.stamp
-        self.CA2(stamp[0])
+        self.blocks.CA2(stamp[0])
         for at in range(FIRST, stamp[1], 2):
             self.LDV[x].was_told(x, stamp[at], stamp[at + 1])  # D7
         for at in range(stamp[1], len(stamp), 2):
-            self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
+            if self.options.hearsay or stamp[at] in self.member_of:
+                self.GBN.raise_to(stamp[at], stamp[at + 1])  # D5
         self.GBN.raise_to(x, stamp[0])  # D3
         self.hand_over(x, frame)
 
     def hand_over(self, x: GroupId, frame: Kept) -> None:
-        self.LDV[x].raise_to(frame.origin, frame.stamp[0])  # LDV[x][s] := m.b
-        super().hand_over(x, frame)
+        """deliver(m);  LDV[x][s] := m.b"""
+        self.LDV[x].raise_to(frame.origin, frame.stamp[0])
+        self.blocks.R[x][frame.origin] = frame.n
+        self.deliver(x, frame.origin, frame.n, frame.payload, frame.stamp)
 
     # -- why it waits -----------------------------------------------------------------------------
 
@@ -219,8 +231,8 @@ class Relative(SpeakingProtocol):
             for x, f, place in self.all_held()
         ]
 
-    def waiting_frames(self) -> list[WaitingFrame]:
-        return [(x, frame.origin, frame.n, frame.payload) for x, frame, _ in self.all_held()]
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return ((x, frame) for x, frame, _ in self.all_held())
 
     def all_held(self) -> Iterable[Held]:
         """Every frame that waits."""
@@ -240,36 +252,36 @@ class Relative(SpeakingProtocol):
             if self.satisfied(x, stamp, at):
                 continue
             if at < stamp[1]:
-                yield Awaited("frame", x, who, self.R[x].get(who, 0) + 1)
+                yield Awaited("frame", x, who, self.blocks.R[x].get(who, 0) + 1)
                 continue
-            yield from self.silent(who, b)
+            yield from self.blocks.silent(who, b)
             for number, q, n in by_block[who]:
                 if number > b:
                     break
-                if n > self.R[who][q]:
+                if n > self.blocks.R[who][q]:
                     yield Awaited("frame", who, q, n)
 
     # -- the cut ----------------------------------------------------------------------------------
 
-    def unstable(self, g: GroupId) -> tuple[Kept, ...]:
-        return (*super().unstable(g), *(frame for x, frame, _ in self.all_held() if x == g))
-
     def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
         stamp = frame.stamp
         return (
-            super().well_stamped(g, senders, frame)
+            is_numbered(stamp)
             and len(stamp) >= FIRST
             and len(stamp) % 2 == stamp[1] % 2 == 0
             and FIRST <= stamp[1] <= len(stamp)
         )
 
     def lost(self, g: GroupId, frame: Kept, top: dict[ProcessId, int]) -> bool:
+        """Does the frame name one of its own group that was not delivered?"""
         stamp = frame.stamp
         return any(stamp[at + 1] > self.LDV[g][stamp[at]] for at in range(FIRST, stamp[1], 2))
 
-    def end_era(self) -> None:
-        super().end_era()
-        self.GBN.clear()
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
+        for x, frame in self.blocks.settled(unions, self.lost):
+            self.hand_over(x, frame)
+        self.blocks.end_era()
+        self.GBN.clear()  # D8
         self.held.clear()
 
     def on_view(self, view: View) -> None:

@@ -72,15 +72,15 @@ class Reliable(AcknowledgedProtocol):
 
     # R-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
-        self.b_multicast(g, ReliableData(self.me, n, self.own_stable(g)), m)
+        n = self.stability[g].next_number()
+        self.b_multicast(g, ReliableData(self.me, n, self.stability[g].own_stable()), m)
         self.msgReceived[self.me].add(n)
         self.deliver(g, self.me, n, m)
 
     # B-deliver(m) at q
     @on(ReliableData)
     def on_DATA(self, src: ProcessId, g: GroupId, data: ReliableData, m: bytes) -> None:
-        self.check_sender(g, src)
+        self.stability[g].check_sender(src)
         p = data.origin
         if p not in self.msgReceived:
             raise PeerError(f"a relay names process {p}, which is not in the view")
@@ -90,7 +90,7 @@ class Reliable(AcknowledgedProtocol):
             self.b_multicast(g, data, m)  # D1: the output's transmits leave before its deliveries
             self.deliver(g, p, data.n, m)
         if src == p:
-            self.learn_stable(g, p, data.stable)
+            self.stability[g].learn_stable(p, data.stable)
 
     def mark(self, g: GroupId, q: ProcessId) -> int:
         return self.msgReceived[q].mark

@@ -30,13 +30,21 @@ Departures from the source
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ordercast.core.declaration import Declaration
-from ordercast.machinery.block_order import BlockOrderProtocol
-from ordercast.machinery.silence import CLOSED
+from ordercast.core.events import Kept, View
+from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.protocol import Options, on
+from ordercast.core.waiting import Waiting
+from ordercast.machinery import vouching
+from ordercast.machinery.block_order import BlockData, BlockOrder
+from ordercast.machinery.domain import DomainProtocol
+from ordercast.machinery.silence import CLOSED, Null
 
 
-class Slow(BlockOrderProtocol):
-    """The Slow causal order protocol, on the loop of `BlockOrderProtocol`."""
+class Slow(DomainProtocol):
+    """The Slow causal order protocol, on the loop of `BlockOrder`."""
 
     declaration = Declaration(
         name="slow",
@@ -58,5 +66,37 @@ class Slow(BlockOrderProtocol):
         closed=CLOSED,
     )  # fmt: skip
 
-    def needed(self, b: int) -> int:
-        return b - 1  # m.b <= Bmin + 1
+    better = staticmethod(vouching.better)
+    attested = staticmethod(vouching.attested)
+
+    def __init__(self, me: ProcessId, options: Options | None = None) -> None:
+        super().__init__(me, options)
+        self.order = BlockOrder(ahead=1)  # m.b <= Bmin + 1
+
+    def parts(self) -> tuple[BlockOrder]:
+        return (self.order,)
+
+    # send(m) to g
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        self.order.send(self, g, m)
+
+    # receive(m) from q in g
+    @on(BlockData)
+    def on_DATA(self, q: ProcessId, g: GroupId, data: BlockData, m: bytes) -> None:
+        self.order.receive(self, q, g, data, m)
+
+    @on(Null)
+    def on_NULL(self, j: ProcessId, g: GroupId, null: Null, m: bytes) -> None:
+        self.order.receive_null(self, j, g, null)  # D1
+
+    def held_back(self) -> list[Waiting]:
+        return self.order.held_back()
+
+    def all_waiting(self) -> Iterable[tuple[GroupId, Kept]]:
+        return self.order.frames()
+
+    def well_stamped(self, g: GroupId, senders: tuple[ProcessId, ...], frame: Kept) -> bool:
+        return vouching.has_word(frame.stamp)
+
+    def settle(self, unions: dict[GroupId, list[Kept]], views: tuple[View, ...]) -> None:
+        self.order.settle(self, unions, views)  # D4, D5

@@ -85,8 +85,8 @@ class Uniform(AcknowledgedProtocol):
 
     # U-multicast(g, m) by p
     def on_multicast(self, g: GroupId, m: bytes) -> None:
-        n = self.next_number(g)
-        self.b_multicast(g, UniformData(self.me, n, self.own_stable(g)), m)
+        n = self.stability[g].next_number()
+        self.b_multicast(g, UniformData(self.me, n, self.stability[g].own_stable()), m)
         self.received[self.me].add(n)
         if g in self.member_of:
             self.hold(g, Kept(self.me, n, (), m), self.me)
@@ -96,7 +96,7 @@ class Uniform(AcknowledgedProtocol):
     # B-deliver(m) at q from r
     @on(UniformData)
     def on_DATA(self, r: ProcessId, g: GroupId, data: UniformData, m: bytes) -> None:
-        self.check_sender(g, r)
+        self.stability[g].check_sender(r)
         p, n = data.origin, data.n
         if p not in self.received:
             raise PeerError(f"a relay names process {p}, which is not in the view")
@@ -110,7 +110,7 @@ class Uniform(AcknowledgedProtocol):
         if n in self.pending[p]:
             self.hold(g, self.pending[p][n], r)
         if r == p:
-            self.learn_stable(g, p, data.stable)
+            self.stability[g].learn_stable(p, data.stable)
 
     def hold(self, g: GroupId, frame: Kept, p: ProcessId) -> None:
         """holders[m] := holders[m] + {p};  |holders[m]| > |view| / 2: U-deliver(m)"""

@@ -85,15 +85,15 @@ class CausalVector(AcknowledgedProtocol):
     # CO-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
         i = self.index[self.me]
-        self.V[i] = n = self.next_number(g)
+        self.V[i] = n = self.stability[g].next_number()
         V = tuple(self.V)
-        self.b_multicast(g, Stamped(V, self.own_stable(g)), m)
+        self.b_multicast(g, Stamped(V, self.stability[g].own_stable()), m)
         self.deliver(g, self.me, n, m, V)  # D1
 
     # B-deliver(<m, Vj>) from pj
     @on(Stamped)
     def on_STAMPED(self, pj: ProcessId, g: GroupId, stamped: Stamped, m: bytes) -> None:
-        self.learn_stable(g, pj, stamped.stable)
+        self.stability[g].learn_stable(pj, stamped.stable)
         if len(stamped.V) != len(self.V):
             raise PeerError(f"a vector of {len(stamped.V)} entries in a view of {len(self.V)}")
         n = stamped.V[self.index[pj]]
