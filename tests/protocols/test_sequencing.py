@@ -254,7 +254,7 @@ def test_sequencing_D3_a_frame_waits_at_the_sender_if_another_numbers_the_one_be
     b.tell(1, 2, "b")
     assert not b.find(text="b")
     (waiting,) = b.services[1].held_up()
-    assert waiting.awaits == (Awaited("order", 1, 1, 1),)
+    assert waiting.awaits == (Awaited("order", 1, S, 1),)
     b.bring(1, S)
     b.bring(S, 1)
     assert b.find(1, T, Request(1, 1, ((1, 1, 1),)), "b")
