@@ -83,7 +83,8 @@ class Outbox(PlainState):
         return True
 
     def forget(self, g: GroupId) -> None:
-        """This process sends nothing to g any more."""
+        """This process sends nothing to g any more. What it has sent is counted on: if it comes
+        back, its frames must not look like repeats."""
         line = self.of_group.get(g)
         if line:
             self.safe(g, line[-1])

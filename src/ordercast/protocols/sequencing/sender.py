@@ -164,11 +164,6 @@ class Sender(Part):
         if place > self.context.get(h, NOWHERE):
             self.context[h] = place
 
-    def forget_group(self, g: GroupId) -> None:
-        """This process sends nothing to g any more. What it has sent is counted on: if it comes
-        back, its frames must not look like repeats."""
-        self.outbox.forget(g)
-
     def check(self) -> None:
         """What must always hold of a sender."""
         self.outbox.check()

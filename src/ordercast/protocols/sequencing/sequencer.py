@@ -207,10 +207,6 @@ class Sequencer(Part):
         book = self.books.get(h)
         return book is None or book.era != era or book.safe >= N
 
-    def numbers(self, g: GroupId) -> bool:
-        """Is this process the sequencer of g?"""
-        return g in self.books
-
     def on_ACK(self, p: ProcessId, packet: Receive) -> None:
         """What member p holds, and has consumed."""
         ack: Ack = packet.header  # type: ignore[assignment]

@@ -250,7 +250,7 @@ class SequencingService(OrderingProtocol):
 
     def forget_group(self, g: GroupId) -> None:
         """This process has nothing to do with g any more."""
-        self.sender.forget_group(g)
+        self.sender.outbox.forget(g)
         self.delivery.forget_group(g)
         self.timers.forget(g)
         for table in (self.views, self.others, self.member.seats, self.resilience.asked):
@@ -273,7 +273,7 @@ class SequencingService(OrderingProtocol):
     # -- facts ------------------------------------------------------------------------------------
 
     def numbers(self, g: GroupId) -> bool:
-        return self.sequencer.numbers(g)
+        return g in self.sequencer.books
 
     def tally(self) -> Tally:
         changes = self.changes
