@@ -6,7 +6,8 @@ import pytest
 
 from domains import AT_ONCE, Groups, Overlap
 from ordercast.core.events import Multicast, Receive, View
-from ordercast.core.protocol import Options
+from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.machinery.acknowledged import AcknowledgedProtocol
 from ordercast.machinery.domain import AskHeld, DomainProtocol, Held
 from ordercast.machinery.stability import Ack
 from ordercast.protocols.registry import PROTOCOLS
@@ -23,6 +24,13 @@ def test_every_protocol_of_scope_domain_is_one() -> None:
     declared = {name: p.declaration for name, p in PROTOCOLS.items()}
     unsequenced = {n for n, d in declared.items() if d.scope == "domain" and not d.sequenced}
     assert unsequenced == set(ACROSS)
+
+
+def test_a_page_without_a_sequencer_has_one_base_class_and_the_rest_as_parts() -> None:
+    bases = (AcknowledgedProtocol, DomainProtocol)
+    pages = [p for p in PROTOCOLS.values() if issubclass(p, bases)]
+    assert {page.__bases__ for page in pages} == {(base,) for base in bases}
+    assert {base.__bases__ for base in bases} == {(OrderingProtocol,)}
 
 
 @across_groups
