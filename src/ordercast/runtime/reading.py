@@ -124,11 +124,16 @@ class Reading:
                 self.exclude(member, reason)
 
     def _tell(self, member: Membership, seconds: float) -> None:
-        view = self._presence.engine.stack.view(member.group.gid)
-        if view is not None:
+        stack, word = self._presence.engine.stack, NotReading(member.group.name, seconds)
+        view = stack.view(member.group.gid)
+        if view is None:
+            return
+        if stack.page(member.group.protocol).together is not None:  # its guests are in no view
+            self._presence.peers.tell_all(word)
+        else:
             for pid in view.senders:
                 if pid != self._presence.me.pid:
-                    self._presence.peers.tell(pid, NotReading(member.group.name, seconds))
+                    self._presence.peers.tell(pid, word)
 
     # -- the others -------------------------------------------------------------------------------
 

@@ -7,6 +7,10 @@ There is a window for each group, and one for all groups of the node together. A
 in both. The first keeps a group with a slow member from taking all room of the node; the second
 keeps the memory of the members bounded however many groups there are.
 
+A window that is always full is a queue, and everything waits in it: heartbeats and view changes too,
+because they travel behind data. So a group's window is no larger than what its members consume in
+half a second, as far as that can be seen (`Pace`).
+
 Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
 the task that reads the stream must not: if every member waited inside its receiving loop, nobody
 would consume and no window would ever open. It overdraws the window: up to the reserve as it
@@ -18,10 +22,53 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from time import monotonic
 from typing import Protocol
 
 from ordercast.errors import UsageError
 from ordercast.runtime.options import FRAME_COST
+
+
+LEAST_BYTES = 256 * 1024  # no window gets smaller than that by its pace
+TARGET_SECONDS = 0.5  # what is under way should be consumed within this time ...
+ROUND_TRIPS = 2  # ... or within so many times the shortest time that was ever seen
+PERIOD_SECONDS = 0.1  # over which a rate is measured
+GROWTH = 1.25  # of a window whose frames are consumed in time, in each period
+
+
+class Pace:
+    """How much of a window is used, so that what is under way is consumed soon.
+
+    A frame is late if it took longer than the target. Then the window becomes what was consumed in
+    the last period, for as long as the target. Otherwise it grows again, up to its size.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.allowed = size
+        self._shortest = float("inf")  # seconds until a frame was consumed by all
+        self._since = 0.0  # when this period began ...
+        self._consumed = 0  # ... and the bytes since
+
+    def begin(self, now: float) -> None:
+        """Nothing was under way."""
+        self._since, self._consumed = now, 0
+
+    def consumed(self, cost: int, seconds: float, now: float) -> None:
+        """So much was consumed by all; the last of it had been under way for these seconds."""
+        self._shortest = min(self._shortest, seconds)
+        self._consumed += cost
+        elapsed = now - self._since
+        if elapsed < PERIOD_SECONDS:
+            return
+        target = max(TARGET_SECONDS, ROUND_TRIPS * self._shortest)
+        if seconds > target:
+            wanted = self._consumed / elapsed * target
+        else:
+            wanted = GROWTH * self.allowed
+        least = min(LEAST_BYTES, self.size)
+        self.allowed = int(min(max(wanted, least), self.size))
+        self.begin(now)
 
 
 class Repliable(Protocol):
@@ -66,8 +113,9 @@ class Window:
         self.reserve = reserve
         self.node = node
         self.free = size  # below 0: drawn from the reserve
+        self.pace = Pace(size)
         self.waits = 0  # multicasts that had to wait
-        self._under_way: deque[int] = deque()  # cost of each sealed frame, oldest first
+        self._under_way: deque[tuple[int, float]] = deque()  # sealed frames: cost, when
         self._stable = 0  # frames that every member consumed
         self._closed = False
         self.waiters: deque[tuple[asyncio.Future[None], int]] = deque()  # nobody overtakes them
@@ -75,7 +123,14 @@ class Window:
     @property
     def room(self) -> int:
         """What may be taken at once: nothing if somebody waits. Below 0: the reserve is in use."""
-        return 0 if self.waiters or self.node.waiting else min(self.free, self.node.free)
+        return 0 if self.waiters or self.node.waiting else min(self.open, self.node.free)
+
+    @property
+    def open(self) -> int:
+        """Room of the group for messages that may wait: at its pace. One message may always go."""
+        if not self._under_way:
+            return self.free
+        return self.free - self.size + self.pace.allowed
 
     def take(self, cost: int) -> None:
         """Take room, whether there is some or not."""
@@ -120,13 +175,22 @@ class Window:
 
     def sealed(self, cost: int) -> None:
         """A frame left; its room comes back when it is stable."""
-        self._under_way.append(cost)
+        now = monotonic()
+        if not self._under_way:
+            self.pace.begin(now)
+        self._under_way.append((cost, now))
 
     def stable_up_to(self, frame: int) -> None:
         """Every member consumed the frames up to this one."""
+        freed, sealed_at = 0, 0.0
         while self._stable < frame and self._under_way:
             self._stable += 1
-            self._free(self._under_way.popleft())
+            cost, sealed_at = self._under_way.popleft()
+            freed += cost
+        if freed:
+            now = monotonic()
+            self.pace.consumed(freed, now - sealed_at, now)
+            self._free(freed)
         self._grant()
 
     @property
@@ -153,7 +217,7 @@ class Window:
         """Of the first message that waits, if this group has room for it; else 0."""
         while self.waiters and self.waiters[0][0].done():  # cancelled while it waited
             self.waiters.popleft()
-        if not self.waiters or self.waiters[0][1] > self.free:
+        if not self.waiters or self.waiters[0][1] > self.open:
             return 0
         return self.waiters[0][1]
 
