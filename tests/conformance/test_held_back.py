@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from machines import LED
+from machines import FLUSHED
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
@@ -16,7 +16,7 @@ from ordercast.protocols.two_layered.group import TwoLayered
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
     Crash,
-    Leave,
+    FlushTo,
     SimulationConfig,
     Uniform,
     Workload,
@@ -196,12 +196,12 @@ def test_the_trace_of_a_run_tells_how_every_wait_ended(protocol) -> None:
     assert_only_real_messages(events)
 
 
-@pytest.mark.parametrize("protocol", LED)
+@pytest.mark.parametrize("protocol", FLUSHED)
 def test_a_trace_through_crashes_and_view_changes_names_only_messages_that_were_sent(
     protocol,
 ) -> None:
-    groups = overlapping_groups(5, 1, 5, led=True)
-    faults = (Crash(3, at_ms=6, lose=0.5), Leave(4, group=1, at_ms=9))
+    groups = overlapping_groups(5, 1, 5)
+    faults = (Crash(3, at_ms=6, lose=0.5), FlushTo(1, (0, 1, 2), at_ms=9))
     for seed in SEEDS:
         config = config_of(
             protocol, "lossy", seed, groups=groups, faults=faults, trace="protocol", quiet_ms=3000

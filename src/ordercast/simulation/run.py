@@ -66,7 +66,6 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
             group.members,
             group.members[0] if group.leader is None else group.leader,
             guests=group.guests,
-            led=group.led,
         )
         for g, group in config.group_list()
     }
@@ -84,7 +83,6 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         size=config.workload.size,
         window=config.window,
         consume_ticks=consumption(config.consume_ms, config.members, dict(config.slow_consumers)),
-        detect_ticks=_ticks(config.detect_ms),
         watch=config.trace == "protocol",
     )
     if isinstance(simulation, TimedSimulation):
@@ -155,7 +153,6 @@ def statistics_of(simulation: Simulation) -> Statistics:
         retransmissions=simulation.notes["retransmit"],
         held_back=sum(delivered) - len(delivered),
         most_held_back=max(delivered, default=1) - 1,
-        untold=simulation.untold,
         faults=simulation.faults,
     )
 

@@ -9,7 +9,6 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
-from ordercast.membership.led import LedMembership
 from ordercast.reliability.gate import Gate
 from ordercast.reliability.link import Link
 
@@ -19,7 +18,6 @@ class Explained(PlainState):
 
     me: ProcessId
     protocols: dict[GroupId, OrderingProtocol]
-    memberships: dict[GroupId, LedMembership]
     links: dict[ProcessId, Link]
     gates: dict[GroupId, Gate]
 
@@ -61,7 +59,7 @@ class Explained(PlainState):
         return {id(gate): gate for gate in self.gates.values()}.values()
 
     def _held_for_a_view(self) -> Iterator[Waiting]:
-        """Packets that overtook a view, and what is said here while one changes."""
+        """Packets that overtook a view."""
         early: dict[GroupId, list[Receive]] = {}
         for machine in {id(made): made for made in self.protocols.values()}.values():
             for packet in machine.early:
@@ -72,10 +70,6 @@ class Explained(PlainState):
             for packet in early.get(g, ()):
                 if packet.payload:
                     yield Waiting(g, _origin(packet), 0, following, packet.payload)
-            membership = self.memberships.get(g)
-            for said in () if membership is None else membership.queued:
-                if said.group == g:
-                    yield Waiting(g, self.me, 0, following, said.payload)
 
     def _held_by_links(self) -> Iterator[Waiting]:
         """Packets behind a gap."""

@@ -97,9 +97,9 @@ class Gated(Explained):
         self, g: GroupId, protocol: OrderingProtocol, members: Iterable[ProcessId]
     ) -> None:
         """The send rule of a machine of several groups: who holds what it has sent."""
-        gate, membership = self.gates.get(g), self.memberships.get(g)
-        if gate is None or (membership is not None and membership.blocked):
-            return  # what left after the report would be in no union
+        gate = self.gates.get(g)
+        if gate is None:
+            return
         view, holders = protocol.views.get(g), gate.groups[g]
         whose = NOBODY if protocol.declaration.sequenced else self.me
         if view is not None and view.era == holders.era:

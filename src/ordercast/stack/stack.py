@@ -1,12 +1,10 @@
 """Everything of one process as one pure machine.
 
     Multicast, Timer, Consumed  ─────────────►  the ordering protocol of the group
-    Receive  ──►  link (only where the network ──►  a membership packet?  LedMembership
-                  is weaker than needed)            otherwise             the ordering protocol
-    Change   ──►  a sequenced protocol numbers it; for the others LedMembership runs a flush
+    Receive  ──►  link (only where the network is weaker than needed)  ──►  the ordering protocol
     deliveries of a group with a resilience  ──►  Gate, until enough members hold them
 
-A protocol whose order spans groups is one machine for all of them, with one LedMembership.
+Views are given by the driver. A protocol whose order spans groups is one machine for all of them.
 All parts write into one `Output`, so nothing is copied from layer to layer.
 """
 
@@ -19,32 +17,25 @@ import msgspec
 
 from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.durability import Durability
-from ordercast.core.events import Change, Cut, Event, Kept, Multicast, Receive, Timer, View
+from ordercast.core.events import Cut, Event, Kept, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import DeliveryLevel, Options, OrderingProtocol
 from ordercast.core.state import PlainState, copy_plain
 from ordercast.core.whereabouts import Whereabouts
 from ordercast.errors import PeerError
-from ordercast.membership.headers import MEMBERSHIP_HEADERS
-from ordercast.membership.led import LedMembership
 from ordercast.reliability.gate import ASK, GATE_HEADERS, Gate
 from ordercast.reliability.link import LINK_GROUP, Link, LinkAck, Linked
 from ordercast.stack.gated import Gated
 
 P = TypeVar("P", bound=PlainState)
 
-SHARED = frozenset(("protocols", "straight", "domains", "memberships", "gates"))  # by groups
+SHARED = frozenset(("protocols", "straight", "domains", "gates"))  # by groups
 MAX_REPEATS = 20  # to a process that is in no view any more, as its last view is
 
 
-def headers_of(protocol: type[OrderingProtocol]) -> tuple[type[msgspec.Struct], ...]:
-    """Every header that may stand on a group's channel; the place in this tuple is its wire tag."""
-    return (*MEMBERSHIP_HEADERS, *protocol.headers)
-
-
 class Stack(Gated):
-    """Membership + reliability + ordering of one process."""
+    """Reliability + ordering of one process."""
 
     def __init__(
         self,
@@ -60,10 +51,8 @@ class Stack(Gated):
         self.options = options or Options()
         self.protocols: dict[GroupId, OrderingProtocol] = {}
         self.straight: dict[GroupId, OrderingProtocol] = {}  # those that packets reach as they are
-        self.memberships: dict[GroupId, LedMembership] = {}  # of groups without a sequencer
         self.domains: dict[str, OrderingProtocol] = {}  # machines of several groups, by protocol
         self.linked: set[GroupId] = set()  # groups that need links on this network
-        self.linked_views: set[GroupId] = set()  # groups of which only the view changes need them
         self.links: dict[ProcessId, Link] = {}
         self.has_links = False  # some group needs, or has needed, links
         self.left_in: dict[GroupId, tuple[int, int]] = {}  # closed: (era, start) of its last view
@@ -92,16 +81,14 @@ class Stack(Gated):
         machine.believe(g, leader)
         self.protocols[g] = machine
         declared = protocol.declaration
-        if not declared.sequenced:
-            self.memberships[g] = self._membership(machine)
         self.open_gate(g, machine, self.options.durability if durability is None else durability)
         if STRENGTH[declared.network] > STRENGTH[self.network]:
             self.linked.add(g)
-        elif declared.sequenced and g not in self.gates and not self._links_some(machine):
+        elif self._links_some(machine):
+            self.has_links = True
+        elif g not in self.gates:
             self.straight[g] = machine
-        elif STRENGTH[self.network] < STRENGTH["N1"]:
-            self.linked_views.add(g)
-        self.has_links = bool(self.linked or self.linked_views or self.links)
+        self.has_links |= bool(self.linked)
 
     def _machine(
         self, protocol: type[OrderingProtocol], level: DeliveryLevel | None
@@ -126,10 +113,6 @@ class Stack(Gated):
         for protocol in self.protocols.values():
             protocol.locate(whereabouts)
 
-    def _membership(self, machine: OrderingProtocol) -> LedMembership:
-        shared = (m for m in self.memberships.values() if m.protocol is machine)
-        return next(shared, None) or LedMembership(self.me, machine)
-
     def close(self, g: GroupId) -> None:
         """Forget group g but for its last view. Packets that still come for it are dropped."""
         self.close_gate(g)
@@ -142,13 +125,9 @@ class Stack(Gated):
         if void > (0, 0):
             self.left_in[g] = max(self.left_in.get(g, (0, 0)), void)
         self.straight.pop(g, None)
-        membership = self.memberships.pop(g, None)
         self.linked.discard(g)
-        self.linked_views.discard(g)
         if protocol in self.protocols.values():
             protocol.forget_group(g)
-            if membership is not None:
-                membership.forget_group(g)
         else:
             self.domains.pop(protocol.declaration.name, None)
 
@@ -162,17 +141,8 @@ class Stack(Gated):
 
     def view(self, g: GroupId) -> View | None:
         """The view of g in force here, also at a leader that is no member."""
-        # A leader that is no member does not tell its protocol of the views it leads.
-        membership = self.memberships.get(g)
-        if membership is not None:
-            return membership.views.get(g)
         protocol = self.protocols.get(g)
         return None if protocol is None else protocol.views.get(g)
-
-    def waits_for(self, g: GroupId) -> tuple[ProcessId, ...]:
-        """Members whose reports are missing in the flush of g led here; empty where none runs."""
-        membership = self.memberships.get(g)
-        return () if membership is None else membership.waits_for(g)
 
     def gone_for_good(self, p: ProcessId) -> None:
         """p is in no view any more, and its id will never be used again: forget what it left."""
@@ -213,10 +183,7 @@ class Stack(Gated):
         return self.out
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Cut):
-            self._cut(event)
-            return
-        g = event.group
+        g = event.views[0].group if isinstance(event, Cut) else event.group
         if g == LINK_GROUP:
             assert isinstance(event, Timer)
             self._on_link_timer(event.name)
@@ -224,30 +191,10 @@ class Stack(Gated):
         protocol = self.protocols.get(g)
         if protocol is None:  # closed a moment ago
             return
-        membership = self.memberships.get(g)
         if isinstance(event, Timer) and event.name == ASK:
             self.gates[g].on_timer(self.out)
-        elif membership is None:
-            protocol.handle(event)
-        elif isinstance(event, Multicast) and membership.blocked:
-            membership.queued.append(event)
-        elif isinstance(event, Change):
-            membership.change(self.out, event)
-            self._release(membership)
         else:
-            if isinstance(event, View):
-                membership.begin(event)
             protocol.handle(event)
-
-    def _cut(self, cut: Cut) -> None:
-        """Views given from outside, with what settles the old ones."""
-        g = cut.views[0].group
-        membership = self.memberships.get(g)
-        if membership is not None:
-            membership.void()
-            for view in cut.views:
-                membership.begin(view)
-        self.protocols[g].handle(cut)
 
     def _receive(self, packet: Receive) -> None:
         header = type(packet.header)
@@ -257,37 +204,10 @@ class Stack(Gated):
         protocol = self.protocols.get(packet.group)
         if protocol is None:
             return
-        membership = self.memberships.get(packet.group)
         if header in GATE_HEADERS:
             self.receive_word(protocol, packet)
-        elif membership is None:
-            protocol.handle(packet)
-        elif header in MEMBERSHIP_HEADERS:
-            self._receive_membership(membership, packet)
-        elif membership.blocked and self._is_of_an_ending_era(packet):
-            # p dies; q reports what it has; a last packet of p comes to q alone. Delivered now,
-            # nobody else would ever get it. What the living sent is in their reports.
-            protocol.note("drop", packet.group, packet.src, 0, "after the report")
         else:
-            protocol.handle(packet)
-
-    def _receive_membership(self, membership: LedMembership, packet: Receive) -> None:
-        try:
-            membership.receive(self.out, packet)
-        except PeerError as fault:
-            self.out.faults.append((packet.src, str(fault)))
-        self._release(membership)
-
-    def _is_of_an_ending_era(self, packet: Receive) -> bool:
-        view = self.protocols[packet.group].views.get(packet.group)
-        return view is not None and packet.era <= view.era
-
-    def _release(self, membership: LedMembership) -> None:
-        """The flush is over: what was queued meanwhile is sent in the new view."""
-        if membership.queued and not membership.blocked:
-            queued, membership.queued = membership.queued, []
-            for multicast in queued:
-                membership.protocol.handle(multicast)
+            protocol.receive(packet)
 
     # -- links ------------------------------------------------------------------------------------
 
@@ -330,8 +250,6 @@ class Stack(Gated):
         if type(header) is Linked:  # on its link already
             return False
         if g in self.linked:
-            return True
-        if g in self.linked_views and isinstance(header, MEMBERSHIP_HEADERS):
             return True
         protocol = self.protocols.get(g)
         if protocol is None or type(header) not in protocol.linked_headers:
@@ -385,17 +303,13 @@ class Stack(Gated):
         twin.out = Output()
         # What several groups share is shared in the twin, too.
         machines = _copied(self.protocols.values())
-        memberships = _copied(self.memberships.values())
         gates = _copied(self.gates.values())
         twin.gates = {g: gates[id(old)] for g, old in self.gates.items()}
         twin.protocols = {g: machines[id(old)] for g, old in self.protocols.items()}
         twin.straight = {g: twin.protocols[g] for g in self.straight}
         twin.domains = {name: machines[id(old)] for name, old in self.domains.items()}
-        twin.memberships = {g: memberships[id(old)] for g, old in self.memberships.items()}
-        for g, protocol in twin.protocols.items():
+        for protocol in twin.protocols.values():
             protocol.out = twin.out
-            if g in twin.memberships:
-                twin.memberships[g].protocol = protocol
         return twin
 
 
