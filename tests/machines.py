@@ -16,8 +16,8 @@ from ordercast.core.numbers import next_view_number
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.uniting import unite
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.stack.stack import Stack
 from ordercast.trace.schema import Event as Row
 
 G = 1  # the group of most tests
@@ -28,7 +28,7 @@ cluster agree: `simulate_cluster`, and the bench in `sequencers`."""
 
 
 class Machine(Protocol):
-    """A protocol alone, or a stack."""
+    """A protocol alone, or a process with its groups."""
 
     def step(self, events: Iterable[Event]) -> Output: ...
 
@@ -226,10 +226,10 @@ def stacks(
     network: Network = "N1",
     options: Options | None = None,
 ) -> Bench:
-    """One stack per process, the group opened everywhere and no view installed."""
-    made = Bench({p: Stack(p, network=network, options=options) for p in processes})
+    """One process each, the group opened everywhere and no view installed."""
+    made = Bench({p: GivenGroups(p, network=network, options=options) for p in processes})
     for machine in made.machines.values():
-        assert isinstance(machine, Stack)
+        assert isinstance(machine, GivenGroups)
         machine.open(G, protocol)
     return made
 
@@ -310,7 +310,9 @@ def change(
     dead: tuple[ProcessId, ...] = (),
 ) -> None:
     """The view changes in one instant at all who are in it: what a survivor holds, all get."""
-    machines = {p: m.protocols[G] for p, m in b.machines.items() if isinstance(m, Stack)}
+    machines = {
+        p: m.groups.machines[G] for p, m in b.machines.items() if isinstance(m, GivenGroups)
+    }
     views = [m.views[G] for m in machines.values() if G in m.views]
     plan = Plan(max(views, key=lambda view: (view.era, len(view.senders))))
     plan.apply(Change(G, joined, guests, left, dead))

@@ -15,7 +15,7 @@ ROWS = (
         wrong=Fifo,
         right=Fifo,
         stage=lossy,
-        stack=links.StackThatNeverRepeats,
+        process=links.GroupsThatNeverRepeats,
     ),
     Faulty(
         name="link hands up repeats",
@@ -24,7 +24,7 @@ ROWS = (
         wrong=unsequenced.TrustingBasic,
         right=unsequenced.TrustingBasic,
         stage=lossy,
-        stack=links.StackThatHandsUpRepeats,
+        process=links.GroupsThatHandsUpRepeats,
     ),
     Faulty(
         name="link acknowledges ahead",
@@ -33,6 +33,6 @@ ROWS = (
         wrong=Fifo,
         right=Fifo,
         stage=lossy,
-        stack=links.StackThatAcknowledgesAhead,
+        process=links.GroupsThatAcknowledgesAhead,
     ),
 )

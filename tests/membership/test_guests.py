@@ -11,6 +11,7 @@ from machines import Bench, G, change, led, with_view
 from ordercast.core.events import Change, Multicast, View
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import ConfigError
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.registry import PROTOCOLS
@@ -18,7 +19,6 @@ from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.simulation import Crash, GroupConfig, SimulationConfig, Workload
 from ordercast.simulation.clustered import ClusterConfig, simulate_cluster
-from ordercast.stack.stack import Stack
 from ordercast.trace.oracle import judge
 
 OPEN = {  # guests of the sequencing service are in no view: they are in tests/views
@@ -61,7 +61,7 @@ def with_guest(protocol: Protocol, *, leader: int = 1) -> tuple[Bench, Told]:
 
 def view(b: Bench, p: int) -> View:
     machine = b.machines[p]
-    assert isinstance(machine, Stack)
+    assert isinstance(machine, GivenGroups)
     found = machine.view(G)
     assert found is not None
     return found
@@ -160,7 +160,7 @@ def test_a_guest_that_left_and_was_closed_comes_back_in_the_same_view(protocol: 
     b.say(9, "a")
     b.settle()
     machine = b.machines[9]
-    assert isinstance(machine, Stack)
+    assert isinstance(machine, GivenGroups)
     late = list(b.flight)
     change(b, protocol, left=(9,))
     b.settle()
@@ -230,7 +230,7 @@ def test_a_leader_may_be_a_guest_of_the_group_it_leads(protocol: Protocol) -> No
 
 def test_a_guest_passes_on_what_it_heard_in_another_group() -> None:
     h = 2
-    b = Bench({p: Stack(p) for p in (1, 2, 9)})
+    b = Bench({p: GivenGroups(p) for p in (1, 2, 9)})
     for p, groups in ((1, (G, h)), (2, (G, h)), (9, (G, h))):
         for g in groups:
             b.machines[p].open(g, Cbcast)  # type: ignore[attr-defined]
@@ -331,7 +331,7 @@ def test_a_mark_above_what_a_guest_sent_is_a_fault_of_the_sequencer(protocol: Pr
 @every_sequencer
 def test_what_died_with_the_sequencer_is_asked_for_again(protocol: Protocol) -> None:
     """Numbered, told so to the guest, and nobody else heard of it."""
-    b = Bench({p: Stack(p) for p in range(4)})
+    b = Bench({p: GivenGroups(p) for p in range(4)})
     for p in range(4):
         b.machines[p].open(G, protocol)  # type: ignore[attr-defined]
         b.step(p, View(G, 1, (0, 1, 2), 0, guests=(3,)))

@@ -10,6 +10,7 @@ from ordercast.core.events import Change, Consumed, Cut, Flush, Multicast, Recei
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited
 from ordercast.machinery.domain import AskHeld
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -17,7 +18,6 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS
 from ordercast.reliability.holders import AskHolding, Holders, Holding
-from ordercast.stack.stack import Stack
 from ordercast.wire.codec import ChannelCodec
 
 X, Y = 1, 2
@@ -36,15 +36,15 @@ def gated(
     return b
 
 
-def stack(b: Bench, p: int) -> Stack:
+def stack(b: Bench, p: int) -> GivenGroups:
     found = b.machines[p]
-    assert isinstance(found, Stack)
+    assert isinstance(found, GivenGroups)
     return found
 
 
 def overlapping(*, resilience: int | None, k_of_y: int | None = None) -> Bench:
     """Two groups of Cbcast: 1, 2, 3 in X; 1, 2, 4 in Y."""
-    b = Bench({p: Stack(p, options=Options(resilience=resilience)) for p in (1, 2, 3, 4)})
+    b = Bench({p: GivenGroups(p, options=Options(resilience=resilience)) for p in (1, 2, 3, 4)})
     groups = {X: (1, 2, 3), Y: (1, 2, 4)}
     for g, members in groups.items():
         for p in members:
@@ -182,7 +182,7 @@ def test_what_was_handed_over_is_what_the_application_gets_to_consume() -> None:
     b.bring(2, 1, header=Holding)
     assert b.texts(1) == ["a"]
     b.step(1, Consumed(G, 1))
-    protocol = stack(b, 1).protocols[G]
+    protocol = stack(b, 1).groups.machines[G]
     assert protocol.taken == 1  # type: ignore[attr-defined]
 
 
@@ -382,7 +382,7 @@ def test_the_send_rule_counts_a_word_that_came_before_its_era() -> None:
 
 
 def test_the_rule_is_the_same_after_a_leader_has_left_and_come_back() -> None:
-    b = Bench({p: Stack(p, options=Options(resilience=2)) for p in (1, 2, 3)})
+    b = Bench({p: GivenGroups(p, options=Options(resilience=2)) for p in (1, 2, 3)})
     for g in (X, Y):
         for p in (1, 2, 3):
             stack(b, p).open(g, Cbcast)
@@ -420,7 +420,7 @@ def test_a_twin_of_a_stack_goes_its_own_way() -> None:
     one = stack(b, 1)
     twin = one.copy()
     assert twin.fingerprint() == one.fingerprint()
-    assert twin.gates[X] is twin.gates[Y] and twin.gates[X] is not one.gates[X]
+    assert twin.groups.gates.of[X] is twin.groups.gates.of[Y] is not one.groups.gates.of[X]
     assert twin.step([Receive(2, X, 1, Holding((1, 1)))]).deliveries
     assert len(one.held_back()) == 1
 

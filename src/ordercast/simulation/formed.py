@@ -15,7 +15,7 @@ from ordercast.simulation.clustered import ClusterConfig, ClusterFault, Partitio
 from ordercast.simulation.config import GroupConfig, SimulationConfig
 from ordercast.simulation.faults import Crash, Fault, Heal, Partition
 
-BEGIN_MS = 600  # all are in their groups
+BEGIN_MS = 2000  # all are in their groups, also where packets are lost
 REST_MS, AT_MOST_MS = 1000, 600_000
 DETECTS = ClusterOptions(heartbeat_ms=10, suspect_ms=100)  # a crash is noticed after that
 

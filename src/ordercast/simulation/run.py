@@ -14,6 +14,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options
 from ordercast.core.whereabouts import Whereabouts
+from ordercast.process.given import GivenGroups
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.engine import EndReason, Limits, Machine, Simulation
@@ -23,14 +24,13 @@ from ordercast.simulation.network import Medium
 from ordercast.simulation.outcome import Outcome, Statistics
 from ordercast.simulation.seats import Roster
 from ordercast.simulation.timed import TimedSimulation
-from ordercast.stack.stack import Stack
 
 EVERYBODY_ALIKE: Mapping[ProcessId, float] = {}
 
 
 def simulate(config: SimulationConfig) -> Outcome:
     """Run it. The same config gives the same outcome in every interpreter."""
-    simulation = build(config, stacks(config))
+    simulation = build(config, processes(config))
     try:
         with no_collection():
             simulation.start()
@@ -43,16 +43,18 @@ def simulate(config: SimulationConfig) -> Outcome:
     return outcome(config, simulation, ended)
 
 
-def stacks(config: SimulationConfig) -> list[Stack]:
+def processes(config: SimulationConfig) -> list[GivenGroups]:
     """One machine per process, with links where the protocol needs more than this network."""
     partitions = any(isinstance(fault, Partition) for fault in config.faults)
     network = config.network.network_class(partitions=partitions)
     options = consuming(config.options, config.consume_ms)
     out = Output()  # one for all: each step's effects are carried out before the next step
-    made = [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
+    made = [
+        GivenGroups(p, network=network, options=options, out=out) for p in range(config.members)
+    ]
     whereabouts = {p: Whereabouts(site) for p, site in enumerate(config.sites) if site}
-    for stack in made:
-        stack.locate(whereabouts)
+    for process in made:
+        process.locate(whereabouts)
     return made
 
 

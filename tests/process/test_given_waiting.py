@@ -1,19 +1,19 @@
-"""Why is it held back? What a stack adds to the answers of its protocols."""
+"""Why is it held back? What a process adds to the answers of its protocols."""
 
 from __future__ import annotations
 
 from machines import Bench, G, stacks
 from ordercast.core.events import Receive, View
 from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.reliable import Reliable, ReliableData
 from ordercast.reliability.link import Linked
-from ordercast.stack.stack import Stack
 
 
 def held(b: Bench, p: int) -> list[Waiting]:
     machine = b.machines[p]
-    assert isinstance(machine, Stack)
+    assert isinstance(machine, GivenGroups)
     return machine.held_back()
 
 

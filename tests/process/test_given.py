@@ -14,27 +14,26 @@ from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequencer import SequencedProtocol
+from ordercast.process.given import GivenGroups
 from ordercast.process.headers import headers_of
+from ordercast.process.links import MAX_REPEATS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.reliable import Reliable
-from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.protocols.vector import CausalVector
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
-from ordercast.stack.stack import MAX_REPEATS, Stack
 from ordercast.views.flush import FLUSH_HEADERS
 
 every_protocol = pytest.mark.parametrize("protocol", FLUSHED.values(), ids=FLUSHED)
 
 
-def stack(b: Bench, p: int) -> Stack:
+def stack(b: Bench, p: int) -> GivenGroups:
     found = b.machines[p]
-    assert isinstance(found, Stack)
+    assert isinstance(found, GivenGroups)
     return found
 
 
@@ -97,7 +96,7 @@ def test_a_link_acknowledges_alone_after_a_while_or_after_so_many_packets() -> N
     assert not b.find(header=LinkAck)
     b.ring(2, "ack", LINK_GROUP)
     b.bring(2, 1, LinkAck(1))
-    assert stack(b, 1).links[2].unacked == {}
+    assert stack(b, 1).links.links[2].unacked == {}
 
 
 def test_what_a_link_lost_is_transmitted_again() -> None:
@@ -136,9 +135,9 @@ def test_a_link_to_a_process_in_no_view_rests_after_so_many_repeats() -> None:
     b.crash(2)
     change(b, Basic, dead=(2,))
     b.settle(rounds=MAX_REPEATS + 20)
-    assert stack(b, 1).links[2].repeats == MAX_REPEATS
+    assert stack(b, 1).links.links[2].repeats == MAX_REPEATS
     stack(b, 1).gone_for_good(2)
-    assert stack(b, 1).links == {}
+    assert stack(b, 1).links.links == {}
 
 
 def test_one_that_left_does_not_for_ever_repeat_to_a_former_peer_that_does_not_answer() -> None:
@@ -149,11 +148,11 @@ def test_one_that_left_does_not_for_ever_repeat_to_a_former_peer_that_does_not_a
     b.settle()
     assert b.story(2)[-1] == "13"
     b.crash(3)
-    stack(b, 2).links[3].wrap(G, 1, FifoData(1, 0), b"the last word")
+    stack(b, 2).links.links[3].wrap(G, 1, FifoData(1, 0), b"the last word")
     b.timers[2][LINK_GROUP, "retransmit"] = 0
     change(b, Basic, dead=(3,))
     b.settle(rounds=MAX_REPEATS + 20)
-    assert stack(b, 2).links[3].repeats == MAX_REPEATS
+    assert stack(b, 2).links.links[3].repeats == MAX_REPEATS
 
 
 def silence(b: Bench, p: int, *, alarms: int) -> None:
@@ -322,7 +321,7 @@ def test_the_output_of_a_step_is_of_that_step_alone() -> None:
 
 @every_protocol
 @pytest.mark.parametrize("network", ["N0", "N1"])
-def test_a_copy_of_a_stack_steps_as_the_original_and_does_not_touch_it(
+def test_a_copy_of_a_process_steps_as_the_original_and_does_not_touch_it(
     protocol: type[OrderingProtocol], network: Network
 ) -> None:
     b = with_view(protocol, 1, 2, 3, leader=1, others=(4,), network=network)
@@ -361,22 +360,6 @@ def test_different_protocols_in_different_groups_do_not_disturb_each_other() -> 
     assert sorted(b.texts(1)) == sorted(b.texts(2)) == ["1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
-def test_a_joiner_that_knows_the_sequencer_is_admitted_by_nobody_else(
-    protocol: type[OrderingProtocol],
-) -> None:
-    b = led(protocol, 1, 2, leader=1, others=(3,))
-    stack(b, 3).close(G)
-    stack(b, 3).open(G, protocol, leader=1)
-    before = stack(b, 3).fingerprint()
-    b.step(3, Receive(2, G, 1, ViewEntry(7, 2, (1, 2, 3), (3,), (), 0)))
-    assert b.faults == [(3, 2, "process 2 admits to a group that process 1 leads")]
-    assert stack(b, 3).fingerprint() == before
-    b.step(1, Change(G, joined=(3,)))
-    b.settle()
-    assert b.story(3) == ["123"]
-
-
 # -- one that is gone for good --------------------------------------------------------------------
 
 
@@ -405,8 +388,8 @@ def test_nothing_is_kept_of_one_that_is_gone_for_good(
     b.settle()
     for p in (1, 2):
         stack(b, p).gone_for_good(3)
-        machine = stack(b, p).protocols[G]
-        assert 3 not in stack(b, p).links
+        machine = stack(b, p).groups.machines[G]
+        assert 3 not in stack(b, p).links.links
         if isinstance(machine, SequencedProtocol):
             assert 3 not in machine.done
             assert machine.book is None or 3 not in machine.book.last
@@ -429,7 +412,7 @@ def test_what_one_that_is_gone_for_good_had_not_consumed_is_dropped() -> None:
     stack(b, 1).gone_for_good(3)
     b.settle()
     assert b.stable[1] == 1
-    machine = stack(b, 1).protocols[G]
+    machine = stack(b, 1).groups.machines[G]
     assert isinstance(machine, SequencerPB)
     assert machine.book is not None
     assert machine.book.history == {}
