@@ -17,11 +17,11 @@ from ordercast.core.events import Event, Multicast, Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import SimulationConfig, Uniform, Workload, overlapping_groups
 from ordercast.simulation.payload import unpack
 from ordercast.simulation.run import build, limits_of
-from ordercast.stack.stack import Stack
 
 SEEDS = range(200)
 MEMBERS = 4
@@ -97,8 +97,8 @@ class Onlooker:
         return [one for one in lacking if one.group in self.groups_of[p]]
 
 
-class WatchedStack(Stack):
-    """A stack with somebody looking on."""
+class WatchedGroups(GivenGroups):
+    """A process with somebody looking on."""
 
     def __init__(self, me: ProcessId, onlooker: Onlooker, options: Options) -> None:
         super().__init__(me, network=onlooker.declared.network, options=options)
@@ -117,7 +117,7 @@ class WatchedStack(Stack):
         for delivery in out.deliveries:
             if isinstance(delivery, tuple):
                 self.onlooker.delivers(self.me, Frame(*delivery[:3]))
-        held = [w for protocol in set(self.protocols.values()) for w in protocol.held_back()]
+        held = [w for protocol in self.groups.every() for w in protocol.held_back()]
         self.onlooker.looks(self.me, (Frame(w.group, w.sender, w.n) for w in held))
         return out
 
@@ -141,8 +141,8 @@ def waits(protocol: str | type[OrderingProtocol], seeds: Iterable[int]) -> Waits
             seed=seed,
         )
         onlooker = Onlooker(config, made)
-        stacks = [WatchedStack(p, onlooker, config.options) for p in range(config.members)]
-        simulation = build(config, stacks)
+        processes = [WatchedGroups(p, onlooker, config.options) for p in range(config.members)]
+        simulation = build(config, processes)
         simulation.start()
         assert simulation.run(limits_of(config)) == "quiescent", f"seed {seed} never came to rest"
         seen = onlooker.waits

@@ -14,11 +14,11 @@ ABOUT = """\
 `javagroups` with six members, all of which send. Half-way one crashes, and the view changes while
 messages are under way. Without a flush, as in the source, each survivor clears its queue and begins
 the next view with what it has; what was under way is not asked for again. With a flush all get what
-any of them holds, and the others' requests are repeated. Either way members agree on the view in
-the same rounds of words, and the crash is noticed after 50 ms. Without a flush a run counts as kept
-if nothing was delivered twice, invented or delivered to outsiders, and all deliveries are in one
-order: that is all that the source guarantees then. What survivors lack is counted, and how long it
-takes from the crash until all survivors have the next view."""
+any of them holds, and the others' requests are repeated. Either way the nodes agree on the view in
+the same rounds of packets, and the crash is noticed after 100 ms. Without a flush a run counts as
+kept if nothing was delivered twice, invented or delivered to outsiders, and all deliveries are in
+one order: that is all that the source guarantees then. What survivors lack is counted, and how long
+it takes from the crash until all survivors have the next view."""
 
 WAYS = (("without a flush", False), ("with a flush", True))
 
@@ -155,7 +155,7 @@ def _why(*, same: bool, later: bool) -> str:
     if not later:
         return "The view does not come later everywhere."
     return (
-        "The delay is small where nothing is lost: what survivors hold goes to the leader and "
-        "back with the words by which they agree on the view. Where packets are lost, any of these "
-        "messages may have to be sent again, and the view waits for the last."
+        "The delay is small where nothing is lost: survivors report the ids of what they hold with "
+        "the packets by which they agree on the view, and fetch only what they lack. Where packets "
+        "are lost, any of these may have to be sent again, and the view waits for the last."
     )

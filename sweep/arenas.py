@@ -1,4 +1,5 @@
-"""The arenas: kinds of run that every protocol has to stand.
+"""The arenas: kinds of run of given groups that every protocol has to stand. Who joins, leaves and
+comes back does so in a cluster: see `cluster_arenas`.
 
 An arena makes a config from a protocol and a seed, and says what must hold there beside what the
 protocol promises. A protocol that is new in the registry needs no line here.
@@ -12,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ordercast.core.events import Change, Receive
+from ordercast.core.events import Receive
 from ordercast.core.protocol import Options, OrderingProtocol, Together
 from ordercast.placement.components import strong_components, weak_components
-from ordercast.reliability.gate import GATE_HEADERS
+from ordercast.process.headers import headers_of
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.runtime.options import NodeOptions
 from ordercast.simulation import (
@@ -23,17 +24,12 @@ from ordercast.simulation import (
     FlushTo,
     GroupConfig,
     Heal,
-    Join,
-    Leave,
     Partition,
     SimulationConfig,
     Uniform,
-    Visit,
     Workload,
     overlapping_groups,
 )
-from ordercast.simulation.engine import Simulation
-from ordercast.stack.stack import Stack, headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 
@@ -77,14 +73,16 @@ class Arena(msgspec.Struct, frozen=True):
     fields: Callable[[Protocol, Random], Fields]  # what differs from a plain run
     also: tuple[str, ...] = ()  # must hold here, promised or not
     settles: bool = True  # every run must come to rest and be judged to the end
-    majority: bool = True  # of every view more than half stays alive
     uniform: bool = False  # what the dead have delivered counts, too
     counted: bool = False  # packets are bounded by what the protocol declares
-    views_change: bool = False  # a leader, or the driver, changes views
+    views_change: bool = False  # the driver changes views
+    needs_guests: bool = False
 
     def serves(self, protocol: Protocol) -> bool:
         """Can this protocol be run here? Groups of several sequencers change only as the nodes of a
         cluster agree: see the arenas of clusters."""
+        if self.needs_guests and protocol.declaration.closed:
+            return False
         return not (self.views_change and protocol.together is not None)
 
     def config(self, protocol: Protocol, seed: int) -> SimulationConfig:
@@ -107,8 +105,6 @@ class Arena(msgspec.Struct, frozen=True):
         promises = protocol.declaration.promises
         if not self.settles:  # some wait for the dead, for good
             promises = tuple(name for name in promises if name not in LIVE)
-        if not self.majority:
-            promises = tuple(name for name in promises if not name.endswith(".uniform"))
         if self.uniform:
             orders = (name for name in promises if name.partition(".")[0] in ORDERS)
             promises += ("agreement.uniform", *(f"{name}.uniform" for name in orders))
@@ -130,45 +126,9 @@ def _placed(groups: tuple[GroupConfig, ...], together: Together) -> tuple[GroupC
     )
 
 
-class OnlyListens(msgspec.Struct, frozen=True):
-    """The application at a process says nothing until `Rejoin`."""
-
-    process: int
-    at_ms: float = 0.0
-
-    def apply(self, simulation: Simulation) -> None:
-        """Take its voice."""
-        assert isinstance(simulation.applications, list)
-        simulation.applications[self.process] = None
-
-
-class Rejoin(msgspec.Struct, frozen=True):
-    """A process that has left comes back as a member, and speaks; one that was not let in, or is
-    still in, does nothing."""
-
-    process: int
-    group: int
-    at_ms: float
-
-    def apply(self, simulation: Simulation) -> None:
-        """Close the group there, open it again, and ask the leader."""
-        seat = simulation.seats[self.process][self.group]
-        machine = simulation.machines[self.process]
-        assert isinstance(machine, Stack)
-        if seat.may_send or machine.view(self.group) is None:
-            return
-        machine.close(self.group)
-        simulation.timers.cancel(self.process, self.group)
-        seat.opened = False
-        simulation.open(self.process, self.group)
-        simulation.tell_leader(Change(self.group, joined=(self.process,)))
-        assert isinstance(simulation.applications, list)
-        simulation.applications[self.process] = next(filter(None, simulation.applications))
-
-
 def through_the_codec(protocol: Protocol) -> Callable[[Receive], Receive]:
     """A transform that makes bytes of a packet, and a packet of the bytes."""
-    codec = ChannelCodec((Linked, LinkAck, *headers_of(protocol), *GATE_HEADERS))
+    codec = ChannelCodec((Linked, LinkAck, *headers_of(protocol)))
 
     def transform(packet: Receive) -> Receive:
         raw = codec.encode(packet.group, packet.era, packet.header, packet.payload)
@@ -200,7 +160,7 @@ def _overlapping(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), **_shape(rng), "delay": delay, "workload": talk}
 
 
-def _shape(rng: Random, **fields: Any) -> Fields:
+def _shape(rng: Random) -> Fields:
     """Groups that share members: a pair, a chain, a ring, or any."""
     members = rng.randint(MEMBERS, MOST)
     pair = overlapping_groups(members, 2, 3)
@@ -210,35 +170,7 @@ def _shape(rng: Random, **fields: Any) -> Fields:
         for _ in range(rng.randint(2, 4))
     )
     tight = overlapping_groups(members, rng.randint(3, members), 3)  # many share many
-    groups = rng.choice((pair, ring, ring[:-1], tight, anyhow))
-    groups = tuple(msgspec.structs.replace(group, **fields) for group in groups)
-    return {"members": members, "groups": groups}
-
-
-def _overlapping_views(_: Protocol, rng: Random) -> Fields:
-    # The one that leaves only listens, as in the arena "rejoin".
-    shape = _shape(rng, led=True, leader=rng.choice((0, MOST)))
-    groups, members = shape["groups"], shape["members"]
-    victim, leaver = rng.sample(range(1, members), 2)
-    faults: list[Crash | Join | Leave | OnlyListens] = [OnlyListens(leaver)]
-    if rng.random() < 0.7:
-        faults.append(Crash(victim, at_ms=rng.uniform(1, 12), lose=0.5))
-    for g, group in enumerate(groups, start=1):
-        outside = [p for p in range(members) if p not in group.members and p != victim]
-        if leaver in group.members and rng.random() < 0.5:
-            faults.append(Leave(leaver, g, at_ms=rng.uniform(1, 12)))
-        elif outside and rng.random() < 0.5:
-            faults.append(Join(rng.choice(outside), g, at_ms=rng.uniform(1, 12)))
-    speakers = {p for group in groups for p in group.members if p != leaver} or {leaver}
-    return {
-        **rng.choice(NETWORKS),
-        **shape,
-        "members": max(members, groups[0].leader + 1),
-        "messages": 2 * MESSAGES,  # many reach only those who are in already
-        "faults": tuple(faults),
-        "workload": Workload(senders=tuple(sorted(speakers)), reply=0.8, depth=4),
-        "detect_ms": rng.uniform(1, 50),
-    }
+    return {"members": members, "groups": rng.choice((pair, ring, ring[:-1], tight, anyhow))}
 
 
 def _crash(_: Protocol, rng: Random) -> Fields:
@@ -282,60 +214,6 @@ def _partition(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), "faults": faults}
 
 
-def _crash_and_join(_: Protocol, rng: Random) -> Fields:
-    return {
-        **rng.choice(NETWORKS),
-        "groups": (GroupConfig(members=(0, 1, 2), led=True),),
-        "faults": (
-            Crash(2, at_ms=rng.uniform(1, 12), lose=0.5),
-            Join(3, 1, at_ms=rng.uniform(1, 12)),
-        ),
-        "detect_ms": rng.uniform(1, 50),
-    }
-
-
-def _leave(_: Protocol, rng: Random) -> Fields:
-    group = GroupConfig(members=(0, 1, 2), led=True, leader=rng.choice((0, 3)))
-    gone = Leave(rng.choice((0, 1, 2)), 1, at_ms=rng.uniform(1, 12))
-    return {**rng.choice(NETWORKS), "groups": (group,), "faults": (gone,)}
-
-
-def _rejoin(_: Protocol, rng: Random) -> Fields:
-    # It says nothing before it leaves: a node that leaves waits until what it said is ordered, but
-    # the applications here do not, and what is dropped then would be a gap after its return.
-    leader = rng.choice((0, 3))
-    who, at_ms = rng.choice((1, 2) if leader == 0 else (0, 1, 2)), rng.uniform(1, 12)
-    back = Rejoin(who, 1, at_ms=at_ms + rng.uniform(5, 800))
-    others = tuple(p for p in (0, 1, 2) if p != who)
-    pause_us = rng.choice((1000.0, 200_000.0))
-    return {
-        **rng.choice(NETWORKS),
-        "groups": (GroupConfig(members=(0, 1, 2), led=True, leader=leader),),
-        "faults": (OnlyListens(who), Leave(who, 1, at_ms=at_ms), back),
-        "workload": Workload(senders=others, reply=1.5, depth=4, every_us=pause_us),
-    }
-
-
-def _churn(_: Protocol, rng: Random) -> Fields:
-    leader = rng.choice((0, 4))
-    faults: list[Crash | Join | Leave] = []
-    for p in (1, 2) if leader == 0 else (0, 1, 2):
-        at_ms = rng.uniform(1, 15)
-        going = (Crash(p, at_ms=at_ms, lose=0.5), Leave(p, 1, at_ms=at_ms), None)
-        faults += filter(None, [rng.choice(going)])
-    at_ms = rng.uniform(1, 15)
-    faults.append(Join(3, 1, at_ms=at_ms))
-    if rng.random() < 0.3:
-        faults.append(Crash(3, at_ms=at_ms + rng.uniform(0, 20), lose=0.5))
-    return {
-        **rng.choice(NETWORKS),
-        "members": 5,
-        "groups": (GroupConfig(members=(0, 1, 2), led=True, leader=leader),),
-        "faults": tuple(faults),
-        "detect_ms": rng.uniform(1, 50),
-    }
-
-
 def _leader_crash(_: Protocol, rng: Random) -> Fields:
     return {**rng.choice(NETWORKS), **_without_leader(rng)}
 
@@ -352,22 +230,19 @@ def _without_leader(rng: Random, guests: tuple[int, ...] = ()) -> Fields:
 
 def _open(protocol: Protocol, rng: Random) -> Fields:
     """Guests speak; some of them are members of other groups, and pass on what they heard there."""
-    if protocol.declaration.closed:
-        return _crash_and_join(protocol, rng)
     network = rng.choice(NETWORKS)
     if protocol.together is not None:
         return {**network, **_open_at_rest(rng)}
-    kind = rng.choice((_open_at_rest, _open_led, _open_led, _open_led, _open_without_leader))
-    return {**network, **kind(rng)}
+    return {**network, **rng.choice((_open_at_rest, _open_without_leader))(rng)}
 
 
-def _open_groups(rng: Random, members: int, **fields: Any) -> tuple[GroupConfig, ...]:
+def _open_groups(rng: Random, members: int) -> tuple[GroupConfig, ...]:
     groups = []
     for _ in range(rng.randint(1, 3)):
         who = rng.sample(range(members), rng.randint(3, 5))
         inside = rng.randint(2, len(who) - 1)
         listed = tuple(sorted(who[:inside]))
-        groups.append(GroupConfig(members=listed, guests=tuple(who[inside:]), **fields))
+        groups.append(GroupConfig(members=listed, guests=tuple(who[inside:])))
     return tuple(groups)
 
 
@@ -379,36 +254,6 @@ def _open_at_rest(rng: Random) -> Fields:
 def _perhaps_slow(rng: Random) -> Fields:
     slow = {"consume_ms": rng.uniform(1, 20), "window": rng.randint(1, 4)}
     return rng.choice((slow, {}))
-
-
-def _open_led(rng: Random) -> Fields:
-    """Views change while guests speak: one crashes, one leaves, is let in again; others come."""
-    leader = rng.choice((0, MOST))
-    groups = _open_groups(rng, MOST, led=True, leader=leader)
-    victim, quiet = rng.sample(range(1, MOST), 2)  # quiet: see the arena "rejoin"
-    faults: list[Crash | Join | Visit | Leave | OnlyListens | Rejoin] = []
-    if rng.random() < 0.7:
-        faults.append(Crash(victim, at_ms=rng.uniform(1, 15), lose=0.5))
-    if quiet in groups[0].guests:
-        at_ms = rng.uniform(1, 15)
-        back = Rejoin(quiet, 1, at_ms=at_ms + rng.uniform(5, 800))
-        faults += (OnlyListens(quiet), Leave(quiet, 1, at_ms=at_ms), back)
-    for g, group in enumerate(groups, start=1):
-        others = [p for p in range(MOST) if p not in (*group.members, victim, quiet)]
-        for comes, chance in ((Join, 0.8), (Visit, 0.5)):
-            if others and rng.random() < chance:
-                who = others.pop(rng.randrange(len(others)))
-                faults.append(comes(who, g, at_ms=rng.uniform(1, 15)))
-    return {
-        "members": MOST + 1,
-        "groups": groups,
-        "faults": tuple(faults),
-        "workload": Workload(
-            senders=tuple(p for p in range(MOST) if p != quiet), reply=0.8, depth=4
-        ),
-        "detect_ms": rng.uniform(1, 50),
-        **_perhaps_slow(rng),
-    }
 
 
 def _open_without_leader(rng: Random) -> Fields:
@@ -423,7 +268,7 @@ def _uniform(protocol: Protocol, rng: Random) -> Fields:
     options = Options(uniform=True) if rng.random() < 0.3 else Options(resilience=crashes)
     if options.uniform:
         crashes = 1  # of groups of three
-    shapes = (_survived_crashes, _survived_overlapping, _survived_numbered_views)
+    shapes = (_survived_crashes, _survived_overlapping)
     codec = through_the_codec(protocol) if rng.random() < 0.2 else None
     return {
         **rng.choice(NETWORKS),
@@ -448,45 +293,23 @@ def _survived_crashes(rng: Random, crashes: int) -> Fields:
 
 
 def _survived_overlapping(rng: Random, crashes: int) -> Fields:
-    """The same where groups share members, and all of them change views together."""
+    """The same where groups share members. Those of an order across groups change together."""
     members = tuple(range(crashes + rng.randint(3, 4)))
     size = rng.randint(crashes + 1, len(members) - 1)
-    groups = overlapping_groups(len(members), rng.randint(2, 3), max(size, 3), led=True)
-    groups = tuple(msgspec.structs.replace(group, leader=MOST) for group in groups)
+    groups = overlapping_groups(len(members), rng.randint(2, 3), max(size, 3))
     dead, at_ms = rng.sample(members, crashes), rng.uniform(2, 14)
-    faults: list[Crash | Join] = [
-        Crash(p, at_ms=at_ms + rng.uniform(0, 3), lose=rng.uniform(0.5, 1)) for p in dead
+    faults = [Crash(p, at_ms=at_ms + rng.uniform(0, 3), lose=rng.uniform(0.5, 1)) for p in dead]
+    flushes = [
+        FlushTo(g, living, at_ms=at_ms + rng.uniform(4, 50))
+        for g, group in enumerate(groups, start=1)
+        if (living := tuple(p for p in group.members if p not in dead))
     ]
-    outside = [p for p in members if p not in (*groups[0].members, *dead)]
-    if outside and rng.random() < 0.3:
-        faults.append(Join(rng.choice(outside), 1, at_ms=rng.uniform(1, 15)))
     return {
-        "members": MOST + 1,
+        "members": len(members),
         "groups": groups,
-        "faults": tuple(faults),
+        "faults": (*faults, *flushes),
         "messages": 2 * MESSAGES,
-        "workload": Workload(senders=members, reply=0.8, depth=4, burst=rng.randint(1, 2)),
-        "detect_ms": rng.uniform(4, 50),
-    }
-
-
-def _survived_numbered_views(rng: Random, crashes: int) -> Fields:
-    """Some die, one comes, one that only listens leaves; the leader is in no danger."""
-    quiet, comes, leader = MOST - 1, MOST - 2, rng.choice((0, MOST))
-    inside = tuple(range(3 if crashes == 1 else 4))
-    dead = rng.sample([p for p in inside if p != leader], crashes)
-    at_ms = rng.uniform(1, 12)
-    faults = [Crash(p, at_ms=at_ms + rng.uniform(0, 2), lose=rng.uniform(0.5, 1)) for p in dead]
-    going: list[Join | Leave] = [
-        Join(comes, 1, at_ms=rng.uniform(1, 15)),
-        Leave(quiet, 1, at_ms=rng.uniform(1, 15)),
-    ]
-    return {
-        "members": MOST + 1,
-        "groups": (GroupConfig(members=(*inside, quiet), led=True, leader=leader),),
-        "faults": (OnlyListens(quiet), *faults, *rng.sample(going, rng.randint(0, 2))),
-        "workload": Workload(senders=inside, reply=0.8, depth=4),
-        "detect_ms": rng.uniform(3, 50),
+        "workload": Workload(reply=0.8, depth=4, burst=rng.randint(1, 2)),
     }
 
 
@@ -499,13 +322,6 @@ ARENAS: dict[str, Arena] = {
         Arena("wire", "every packet becomes bytes and is read back", _as_bytes),
         Arena("overlapping", "groups share members", _overlapping),
         Arena("crash", "one or two die, and no view changes", _crash, settles=False),
-        Arena(
-            "overlapping_views",
-            "groups share members; one crashes, some join and leave",
-            _overlapping_views,
-            AFTER_A_VIEW_CHANGE,
-            views_change=True,
-        ),
         Arena("slow_readers", "small windows, applications take their time", _slow_readers),
         Arena("wide_area", "0.1 to 150 ms between processes", _wide_area, counted=True),
         Arena(
@@ -516,37 +332,15 @@ ARENAS: dict[str, Arena] = {
         ),
         Arena("partition", "one member is cut off for a while", _partition),
         Arena(
-            "crash_and_join",
-            "one crashes, one joins",
-            _crash_and_join,
-            AFTER_A_VIEW_CHANGE,
-            views_change=True,
-        ),
-        Arena(
-            "leave",
-            "one leaves, perhaps the leader",
-            _leave,
-            AFTER_A_VIEW_CHANGE,
-            views_change=True,
-        ),
-        # vsync also compares the time between an exclusion and a return, when nothing is delivered
-        Arena("rejoin", "one leaves and comes back", _rejoin, ("agreement",), views_change=True),
-        Arena(
-            "churn",
-            "many come, leave and crash at once",
-            _churn,
-            AFTER_A_VIEW_CHANGE,
-            majority=False,
-            views_change=True,
-        ),
-        Arena(
             "leader_crash",
             "the leader dies; a flush",
             _leader_crash,
             AFTER_A_VIEW_CHANGE,
             views_change=True,
         ),
-        Arena("open", "some send and are no members", _open, AFTER_A_VIEW_CHANGE),
+        Arena(
+            "open", "some send and are no members", _open, AFTER_A_VIEW_CHANGE, needs_guests=True
+        ),
         Arena(
             "uniform",
             "as many crash as deliveries must survive, and lose what they sent",

@@ -13,6 +13,7 @@ from sweep.every_step import cases, config_of
 from sweep.pairs import pairs, runs_of
 from sweep.placing import placing
 from sweep.sites import sites
+from sweep.visiting import visiting
 
 Protocol = type[OrderingProtocol]
 
@@ -66,6 +67,10 @@ def _placed(protocol: Protocol) -> int:
     return 0 if protocol.together is None else 10_000
 
 
+def _open(protocol: Protocol) -> int:
+    return 0 if protocol.declaration.closed else _many(protocol)
+
+
 def _sited(protocol: Protocol) -> int:
     return 10_000 if protocol.has_subgroups else 0
 
@@ -81,6 +86,7 @@ CLUSTERS: dict[str, ClusterArena] = {
         ),
         ClusterArena("placing", "groups move between sequencers meanwhile", placing, _placed),
         ClusterArena("sites", "gateways crash, sites are cut off meanwhile", sites, _sited),
+        ClusterArena("visiting", "guests come, go and become members meanwhile", visiting, _open),
         ClusterArena("pairs", "groups of different settings", pairs, runs_of, one_loss=True),
         ClusterArena(
             "cluster_steps", "each change, and a crash of each node at each step", _step, _all_steps

@@ -7,12 +7,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from machines import Bench
+from machines import Bench, Plan
 from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import Waiting
-from ordercast.membership.plan import Plan
 
 Groups = Mapping[GroupId, tuple[ProcessId, ...]]
 
@@ -58,10 +57,7 @@ class Overlap(Bench, Generic[P]):
         marks = (self.protocols[p].report_mark(plan.view.group) for plan, p in _survivors(plans))
         start = max(marks, default=0)
         for plan in plans:
-            new = plan.next_view(1)
-            self.views[new.group] = View(
-                new.group, new.number, new.members, LEADER, new.era, start, guests=new.guests
-            )
+            self.views[plan.view.group] = plan.next_view(start)
         for p in sorted({p for plan in plans for p in plan.audience}):
             self._install(p, [plan for plan in plans if p in plan.audience], unions)
 
@@ -75,13 +71,8 @@ class Overlap(Bench, Generic[P]):
         return plan
 
     def _union(self, plan: Plan) -> tuple[Kept, ...]:
-        """Everything unstable that a survivor holds."""
-        union: dict[tuple[ProcessId, int], Kept] = {}
-        for p in plan.survivors:
-            for kept in self.protocols[p].unstable(plan.view.group):
-                key = (kept.origin, kept.n)
-                union[key] = self.protocol.better(union[key], kept) if key in union else kept
-        return tuple(self.protocol.attested(kept, plan.dead) for kept in union.values())
+        held = {p: self.protocols[p].unstable(plan.view.group) for p in plan.survivors}
+        return plan.union(self.protocol, held)
 
     def _install(
         self, p: ProcessId, plans: list[Plan], unions: dict[GroupId, tuple[Kept, ...]]

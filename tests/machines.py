@@ -8,24 +8,27 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from ordercast.core.changing import Ending, FrameId, FramesHeld
 from ordercast.core.declaration import Network
-from ordercast.core.events import Change, Event, Multicast, Receive, Timer, View
+from ordercast.core.events import Change, Cut, Event, Flush, Kept, Multicast, Receive, Timer, View
 from ordercast.core.ids import ProcessId
+from ordercast.core.numbers import next_view_number
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.core.uniting import unite
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.stack.stack import Stack
 from ordercast.trace.schema import Event as Row
 
 G = 1  # the group of most tests
 
-LED = {name: page for name, page in PROTOCOLS.items() if page.together is None}
-"""Protocols whose views a leader changes. Groups of the others change as the nodes of a cluster
-agree: `simulate_cluster`, and the bench in `sequencers`."""
+FLUSHED = {name: page for name, page in PROTOCOLS.items() if page.together is None}
+"""Protocols whose views a test may change: `change`. Groups of the others change as the nodes of a
+cluster agree: `simulate_cluster`, and the bench in `sequencers`."""
 
 
 class Machine(Protocol):
-    """A protocol alone, or a stack."""
+    """A protocol alone, or a process with its groups."""
 
     def step(self, events: Iterable[Event]) -> Output: ...
 
@@ -223,12 +226,123 @@ def stacks(
     network: Network = "N1",
     options: Options | None = None,
 ) -> Bench:
-    """One stack per process, the group opened everywhere and no view installed."""
-    made = Bench({p: Stack(p, network=network, options=options) for p in processes})
+    """One process each, the group opened everywhere and no view installed."""
+    made = Bench({p: GivenGroups(p, network=network, options=options) for p in processes})
     for machine in made.machines.values():
-        assert isinstance(machine, Stack)
+        assert isinstance(machine, GivenGroups)
         machine.open(G, protocol)
     return made
+
+
+class Plan:
+    """The next view of one group, and who is to be told of it."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view  # in force
+        self.members = view.members
+        self.guests = view.guests
+        self.audience = view.senders  # who gets the view: old, leaving, new
+
+    def apply(self, change: Change) -> None:
+        """Somebody comes or goes."""
+        gone = (*change.left, *change.dead)
+        members = [p for p in self.members if p not in gone]
+        members += [p for p in change.joined if p not in members]
+        guests = [p for p in self.guests if p not in gone and p not in members]
+        guests += [p for p in change.guests if p not in members and p not in guests]
+        told = [p for p in self.audience if p not in change.dead]
+        told += [p for p in (*members, *guests) if p not in told]
+        self.members, self.guests, self.audience = tuple(members), tuple(guests), tuple(told)
+
+    @property
+    def survivors(self) -> tuple[ProcessId, ...]:
+        """Those of the view in force who take part in its end."""
+        return tuple(p for p in self.audience if p in self.view.senders)
+
+    @property
+    def dead(self) -> tuple[ProcessId, ...]:
+        """Those of the view in force who do not."""
+        return tuple(p for p in self.view.senders if p not in self.audience)
+
+    def next_view(self, start: int) -> View:
+        """A new era; a new number only if the members differ."""
+        view, number = self.view, self.view.number
+        if self.members != view.members:
+            number = next_view_number(number, view.leader, 1)
+        era = view.era + 1
+        return View(view.group, number, self.members, view.leader, era, start, guests=self.guests)
+
+    def union(
+        self, protocol: type[OrderingProtocol], held: dict[ProcessId, tuple[Kept, ...]]
+    ) -> tuple[Kept, ...]:
+        """Everything unstable that a survivor holds."""
+        union: dict[tuple[ProcessId, int], Kept] = {}
+        for p in self.survivors:
+            for kept in held[p]:
+                key = (kept.origin, kept.n)
+                union[key] = protocol.better(union[key], kept) if key in union else kept
+        return tuple(protocol.attested(kept, self.dead) for kept in union.values())
+
+
+def with_view(
+    protocol: type[OrderingProtocol],
+    *members: ProcessId,
+    leader: ProcessId,
+    others: tuple[ProcessId, ...] = (),
+    network: Network = "N1",
+    options: Options | None = None,
+) -> Bench:
+    """A group whose members are in view 1; the others wait outside."""
+    everybody = dict.fromkeys((leader, *members, *others))
+    made = stacks(protocol, *everybody, network=network, options=options)
+    for p in dict.fromkeys((leader, *members)):
+        made.step(p, View(G, 1, members, leader))
+    return made
+
+
+def change(
+    b: Bench,
+    protocol: type[OrderingProtocol],
+    *,
+    joined: tuple[ProcessId, ...] = (),
+    guests: tuple[ProcessId, ...] = (),
+    left: tuple[ProcessId, ...] = (),
+    dead: tuple[ProcessId, ...] = (),
+) -> None:
+    """The view changes in one instant at all who are in it: what a survivor holds, all get."""
+    machines = {
+        p: m.groups.machines[G] for p, m in b.machines.items() if isinstance(m, GivenGroups)
+    }
+    views = [m.views[G] for m in machines.values() if G in m.views]
+    plan = Plan(max(views, key=lambda view: (view.era, len(view.senders))))
+    plan.apply(Change(G, joined, guests, left, dead))
+    reporting = [p for p in (*plan.survivors, plan.view.leader) if p in machines]
+    held = {p: _held(machines[p], plan.view) for p in reporting}
+    [(_, end)] = unite(protocol, {G: Ending(plan.view.era, held, frozenset(plan.dead))})
+    kept = (k for p in reporting for k in _frames(machines[p], plan.view))
+    bodies = {(k.origin, k.n): k.payload for k in kept}
+    union = tuple(Kept(f.origin, f.n, f.stamp, bodies[f.origin, f.n]) for f in end.frames)
+    view = msgspec.structs.replace(plan.next_view(end.mark), last=end.last)
+    for p in dict.fromkeys((view.leader, *plan.audience)):
+        flushes = (Flush(G, union),) if p in plan.view.members else ()
+        b.step(p, Cut(flushes, (view,)))
+
+
+def _frames(machine: OrderingProtocol, view: View) -> tuple[Kept, ...]:
+    """One that only leads the group has something if it numbers."""
+    takes_part = machine.me in view.senders or machine.declaration.sequenced
+    return machine.unstable(G) if takes_part else ()
+
+
+def _held(machine: OrderingProtocol, view: View) -> FramesHeld:
+    return FramesHeld(
+        view.era,
+        tuple(FrameId(kept.origin, kept.n, kept.stamp) for kept in _frames(machine, view)),
+        G in machine.member_of,
+        machine.report_mark(G) if machine.me in view.senders else 0,
+        machine.numbers_delivered(G),
+        machine.frames_delivered(G),
+    )
 
 
 def led(
@@ -239,7 +353,7 @@ def led(
     network: Network = "N1",
     options: Options | None = None,
 ) -> Bench:
-    """A led group whose members are in view 1; the others wait outside."""
+    """A group whose sequencer has numbered view 1 of these members; the others wait outside."""
     everybody = dict.fromkeys((leader, *members, *others))
     made = stacks(protocol, *everybody, network=network, options=options)
     made.step(leader, View(G, 0, (), leader), Change(G, joined=members))

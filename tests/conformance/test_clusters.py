@@ -33,6 +33,7 @@ from sweep.variety import features
 
 SEEDS = range(20_000, 20_004)  # the sweep begins at 0
 VARIED = range(20_000, 20_060)
+OPEN = [name for name, page in PROTOCOLS.items() if not page.declaration.closed]
 PLACED = [name for name, page in PROTOCOLS.items() if page.together is not None]
 
 
@@ -56,6 +57,12 @@ def test_groups_that_move_keep_their_promises_whoever_comes_and_goes(protocol: s
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_cluster_keeps_its_promises_whoever_comes_and_goes(protocol: str, arena: str) -> None:
     found = [failure for seed in SEEDS for failure in failures(protocol, arena, seed)]
+    assert not found, str(found[0])
+
+
+@pytest.mark.parametrize("protocol", OPEN)
+def test_open_groups_keep_their_promises_while_guests_come_and_go(protocol: str) -> None:
+    found = [failure for seed in SEEDS for failure in failures(protocol, "visiting", seed)]
     assert not found, str(found[0])
 
 

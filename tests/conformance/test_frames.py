@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.core.events import Multicast, Receive, View
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.receipt import Progress
 from ordercast.runtime.window import NodeWindow, Window
 from ordercast.simulation import simulate
-from ordercast.stack.stack import Stack
 from ordercast.trace.oracle import verdicts
 from ordercast.trace.schema import Event
 from ordercast.wire.messages import pack_messages, unpack_messages
@@ -99,7 +99,7 @@ def test_what_one_turn_says_to_one_group_is_one_frame() -> None:
 
 def deliver_everywhere(protocol: str, said: list[list[Frame]], rng: Random) -> list[list[Frame]]:
     """Frames through the real machines, packets in any order; what each process delivers."""
-    machines = [Stack(p, network="N1") for p in MEMBERS]
+    machines = [GivenGroups(p, network="N1") for p in MEMBERS]
     delivered: list[list[Frame]] = [[] for _ in MEMBERS]
     packets: list[tuple[int, Receive]] = []
 

@@ -6,25 +6,25 @@ from collections.abc import Iterable
 
 import pytest
 
-from machines import LED
+from machines import FLUSHED
 from ordercast.core.events import Event, Receive, View
 from ordercast.core.output import Output
 from ordercast.core.waiting import MAX_NAMED, NOBODY, Awaited, Waiting
 from ordercast.machinery.total_headers import NewView
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.two_layered.group import TwoLayered
 from ordercast.reliability.link import Linked
 from ordercast.simulation import (
     Crash,
-    Leave,
+    FlushTo,
     SimulationConfig,
     Uniform,
     Workload,
     overlapping_groups,
     simulate,
 )
-from ordercast.simulation.run import build, limits_of, stacks
-from ordercast.stack.stack import Stack
+from ordercast.simulation.run import build, limits_of, processes
 from ordercast.trace.holds import WaitsFor
 from ordercast.trace.schema import Event as TraceEvent
 from ordercast.trace.waits import Wait, read_waits
@@ -40,7 +40,7 @@ NETWORKS = {
 class Questioned:
     """A machine that is asked after each step why it holds what it holds."""
 
-    def __init__(self, machine: Stack) -> None:
+    def __init__(self, machine: GivenGroups) -> None:
         self.machine = machine
         self.received: dict[int, Receive] = {}  # by the identity of the payload
         self.delivered: set[int] = set()  # payloads
@@ -90,13 +90,15 @@ class Questioned:
             for awaited in waiting.awaits:
                 assert self.is_missing(waiting, awaited), f"{awaited} is here; {waiting}"
         assert set(keys_of(self.machine.waiting_frames())) == set(by_key(held))
-        for g in self.machine.protocols:
+        for g in self.machine.groups.machines:
             assert self.machine.held_back(g) == [w for w in held if w.group == g]
 
     def is_missing(self, waiting: Waiting, awaited: Awaited) -> bool:
         g, p, n = awaited.group, awaited.process, awaited.number
         view = self.machine.view(g)
-        assert view is not None and g in self.machine.protocols, "a group that is none of its own"
+        assert view is not None and g in self.machine.groups.machines, (
+            "a group that is none of its own"
+        )
         if awaited.what in ("frame", "body", "agreement"):
             return p in view.senders and (g, p, n) not in self.frames
         if awaited.what == "number":
@@ -107,12 +109,12 @@ class Questioned:
             return p == self.sequencer(g) != self.machine.me and g not in self.began
         if awaited.what == "block":
             heard = self.blocks.get((g, p), [])
-            top = max((b for s, b in heard if s <= self.machine.links[p].r), default=0)
+            top = max((b for s, b in heard if s <= self.machine.links.links[p].r), default=0)
             return p in view.members and p != self.machine.me and top < n
         if awaited.what == "proposal":
             return p in view.members and p != self.machine.me
         if awaited.what == "packet":
-            link = self.machine.links[p]
+            link = self.machine.links.links[p]
             return n > link.r and n not in link.ahead
         if awaited.what == "view":
             return n > view.number
@@ -123,14 +125,14 @@ class Questioned:
 
     def next_relay(self, g: int, p: int) -> int:
         """The number that a process expects of its gateway, or a gateway of another."""
-        layered = self.machine.protocols[g]
+        layered = self.machine.groups.machines[g]
         assert isinstance(layered, TwoLayered) and p in layered.layout.gateways
         i = layered.layout.site[p]
         return layered.local.rsq[0] if i == layered.i else layered.main.rsq[i]
 
     def sequencer(self, g: int) -> int:
         """The leader, or the first of the members where views change by a flush."""
-        protocol, view = self.machine.protocols[g], self.machine.view(g)
+        protocol, view = self.machine.groups.machines[g], self.machine.view(g)
         return view.leader if protocol.declaration.sequenced else view.members[0]
 
 
@@ -152,7 +154,7 @@ def test_what_is_held_back_is_named_with_what_it_really_misses(protocol, network
     answers = 0
     for seed in SEEDS:
         config = config_of(protocol, network, seed)
-        machines = stacks(config)
+        machines = processes(config)
         simulation = build(config, machines)
         questioned = [Questioned(machine) for machine in machines]
         simulation.alive = list(questioned)
@@ -196,12 +198,12 @@ def test_the_trace_of_a_run_tells_how_every_wait_ended(protocol) -> None:
     assert_only_real_messages(events)
 
 
-@pytest.mark.parametrize("protocol", LED)
+@pytest.mark.parametrize("protocol", FLUSHED)
 def test_a_trace_through_crashes_and_view_changes_names_only_messages_that_were_sent(
     protocol,
 ) -> None:
-    groups = overlapping_groups(5, 1, 5, led=True)
-    faults = (Crash(3, at_ms=6, lose=0.5), Leave(4, group=1, at_ms=9))
+    groups = overlapping_groups(5, 1, 5)
+    faults = (Crash(3, at_ms=6, lose=0.5), FlushTo(1, (0, 1, 2), at_ms=9))
     for seed in SEEDS:
         config = config_of(
             protocol, "lossy", seed, groups=groups, faults=faults, trace="protocol", quiet_ms=3000

@@ -10,20 +10,20 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, first_missing, first_named
 from ordercast.machinery.placing import PlacingQueue
 from ordercast.machinery.sequencer_headers import Accept
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.agreed import AgreedOrder
 from ordercast.protocols.fifo import Fifo
 from ordercast.protocols.nak import NakData, NakMulticast
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_bb import Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
-from ordercast.stack.stack import Stack
 
 MANY = 100
 
 
 def held(b: Bench, p: int) -> list[Waiting]:
     machine = b.machines[p]
-    assert isinstance(machine, OrderingProtocol | Stack)
+    assert isinstance(machine, OrderingProtocol | GivenGroups)
     found = machine.held_back()
     assert sorted(machine.waiting_frames()) == sorted(waiting.frame for waiting in found)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ordercast.core.changing import End, FramesEnd
-from ordercast.core.events import Kept, Receive
+from ordercast.core.events import Kept, Multicast, Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.membership.agreement import Agreement, Attempt, Cluster
@@ -135,6 +135,15 @@ class NodeThatTakesWhatComesAfterItsReport(Process):
     @staticmethod
     def _is_of_an_ending_era(machine: OrderingProtocol, packet: Receive) -> bool:
         return False
+
+
+class NodeThatSpeaksAfterItsReport(Process):
+    """Goes on sending in the old view after it has reported what it holds."""
+
+    def _multicast(self, multicast: Multicast) -> None:
+        machine = self.groups.machines.get(multicast.group)
+        if machine is not None and self.blocked is None:
+            machine.handle(multicast)
 
 
 class NodeThatUnitesOneGroup(Process):

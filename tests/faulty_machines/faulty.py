@@ -9,10 +9,10 @@ import msgspec
 
 from faulty_machines.stages import EVERYBODY, Fields
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.process.given import GivenGroups
 from ordercast.simulation import Outcome, SimulationConfig, Workload
 from ordercast.simulation.engine import Limits
-from ordercast.simulation.run import build, outcome, stacks
-from ordercast.stack.stack import Stack
+from ordercast.simulation.run import build, outcome, processes
 
 Protocol = type[OrderingProtocol]
 
@@ -29,17 +29,17 @@ class Faulty(msgspec.Struct, frozen=True, kw_only=True):
     wrong: Protocol
     right: Protocol
     stage: Callable[[Random], Fields]  # where it shows
-    stack: type[Stack] = Stack  # of the wrong machine
+    process: type[GivenGroups] = GivenGroups  # of the wrong machine
     right_stage: Callable[[Random], Fields] | None = None  # the same, as the right one needs it
     right_ends: str = "quiescent"  # or "quiet": it goes on asking the dead
 
     def run(self, seed: int) -> Outcome:
         """The faulty machine under this seed."""
-        return play(self._config(self.wrong, self.stage, seed), self.stack)
+        return play(self._config(self.wrong, self.stage, seed), self.process)
 
     def run_right(self, seed: int) -> Outcome:
         """The right machine under the same seed."""
-        return play(self._config(self.right, self.right_stage or self.stage, seed), Stack)
+        return play(self._config(self.right, self.right_stage or self.stage, seed), GivenGroups)
 
     def _config(
         self, protocol: Protocol, stage: Callable[[Random], Fields], seed: int
@@ -54,9 +54,9 @@ class Faulty(msgspec.Struct, frozen=True, kw_only=True):
         return SimulationConfig(**{**plain, **stage(Random(f"{self.name} {seed}"))})
 
 
-def play(config: SimulationConfig, stack: type[Stack]) -> Outcome:
-    """A run over stacks of this kind, stopped when nothing happens to anybody any more."""
-    machines = [stack(s.me, network=s.network, options=s.options) for s in stacks(config)]
+def play(config: SimulationConfig, process: type[GivenGroups]) -> Outcome:
+    """A run over processes of this kind, stopped when nothing happens to anybody any more."""
+    machines = [process(s.me, network=s.network, options=s.options) for s in processes(config)]
     simulation = build(config, machines)
     simulation.start()
     limits = Limits(ticks=10**9, events=MOST_EVENTS, quiet=QUIET_TICKS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ordercast.core.events import Receive
 from ordercast.core.ids import ProcessId
+from ordercast.process.given import GivenGroups
+from ordercast.process.links import Links
 from ordercast.reliability.link import Link, LinkAck, Linked, Packet
-from ordercast.stack.stack import Stack
 
 
 class NeverRepeats(Link):
@@ -39,30 +40,41 @@ class AcknowledgesAhead(Link):
         return LinkAck(max((self.r, *self.ahead)))
 
 
-class StackOnFaultyLinks(Stack):
-    """A stack with links of another kind."""
+class FaultyLinks(Links):
+    """Links of another kind."""
 
-    link: ClassVar[type[Link]]
+    kind: type[Link]
 
     def _link(self, p: ProcessId) -> Link:
         if p not in self.links:
-            self.links[p] = self.link(self.options.ack_every, self.options.max_held)
+            self.links[p] = self.kind(self.options.ack_every, self.options.max_held)
         return self.links[p]
 
 
-class StackThatNeverRepeats(StackOnFaultyLinks):
+class OnFaultyLinks(GivenGroups):
+    """A process with links of another kind."""
+
+    link: ClassVar[type[Link]]
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.links = FaultyLinks(self.me, self.options)
+        self.links.kind = self.link
+
+
+class GroupsThatNeverRepeats(OnFaultyLinks):
     """Over `NeverRepeats`."""
 
     link = NeverRepeats
 
 
-class StackThatHandsUpRepeats(StackOnFaultyLinks):
+class GroupsThatHandsUpRepeats(OnFaultyLinks):
     """Over `HandsUpRepeats`."""
 
     link = HandsUpRepeats
 
 
-class StackThatAcknowledgesAhead(StackOnFaultyLinks):
+class GroupsThatAcknowledgesAhead(OnFaultyLinks):
     """Over `AcknowledgesAhead`."""
 
     link = AcknowledgesAhead

@@ -143,14 +143,6 @@ ROWS = (
         stage=stages.lossy,
     ),
     Faulty(
-        name="joiner starts at the first number seen",
-        source="a joiner starts at the entry that admits it",
-        breaks="agreement",
-        wrong=sequenced.StartsAtTheFirstNumberSeen,
-        right=SequencerPB,
-        stage=stages.join,
-    ),
-    Faulty(
         name="sequencer without flush",
         source="the flush after the sequencer's crash",
         breaks="agreement",

@@ -201,6 +201,13 @@ ROWS = (
         process=clusters.NodeThatTakesWhatComesAfterItsReport,
     ),
     FaultyCluster(
+        name="said after the report",
+        rule="between STOP and INSTALL nothing is sent",
+        breaks=("agreement", "vsync", "validity"),
+        stage=sender_crash,
+        process=clusters.NodeThatSpeaksAfterItsReport,
+    ),
+    FaultyCluster(
         name="groups flushed one by one",
         rule="one change is for all groups that hang together",
         breaks=("agreement", "vsync", "causal.global"),

@@ -1,10 +1,10 @@
-"""Faults below the ordering protocol: in the links and in the view change."""
+"""Faults below the ordering protocol: in the links. Those of view changes are in rows_clusters."""
 
 from __future__ import annotations
 
-from faulty_machines import links, membership, unsequenced
+from faulty_machines import links, unsequenced
 from faulty_machines.faulty import Faulty
-from faulty_machines.stages import led_crash, lossy
+from faulty_machines.stages import lossy
 from ordercast.protocols.fifo import Fifo
 
 ROWS = (
@@ -15,7 +15,7 @@ ROWS = (
         wrong=Fifo,
         right=Fifo,
         stage=lossy,
-        stack=links.StackThatNeverRepeats,
+        process=links.GroupsThatNeverRepeats,
     ),
     Faulty(
         name="link hands up repeats",
@@ -24,7 +24,7 @@ ROWS = (
         wrong=unsequenced.TrustingBasic,
         right=unsequenced.TrustingBasic,
         stage=lossy,
-        stack=links.StackThatHandsUpRepeats,
+        process=links.GroupsThatHandsUpRepeats,
     ),
     Faulty(
         name="link acknowledges ahead",
@@ -33,24 +33,6 @@ ROWS = (
         wrong=Fifo,
         right=Fifo,
         stage=lossy,
-        stack=links.StackThatAcknowledgesAhead,
-    ),
-    Faulty(
-        name="member sends during the flush",
-        source="between PROPOSE and INSTALL nothing is sent",
-        breaks="agreement",
-        wrong=Fifo,
-        right=Fifo,
-        stage=led_crash,
-        stack=membership.StackThatSendsDuringTheFlush,
-    ),
-    Faulty(
-        name="leader waits for nobody",
-        source="a view is installed when all have reported",
-        breaks="agreement",
-        wrong=Fifo,
-        right=Fifo,
-        stage=led_crash,
-        stack=membership.StackThatWaitsForNobody,
+        process=links.GroupsThatAcknowledgesAhead,
     ),
 )

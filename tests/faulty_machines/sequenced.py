@@ -8,9 +8,9 @@ import msgspec
 
 from ordercast.core.events import Kept, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.machinery.numbering import Numbered, ViewEntry
+from ordercast.machinery.numbering import Numbered
 from ordercast.machinery.sequencer import Machine, Sequencer
-from ordercast.machinery.sequencer_headers import Accept, Delivered
+from ordercast.machinery.sequencer_headers import Delivered
 from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 
@@ -99,18 +99,6 @@ class AcknowledgesTheHighest(SequencerPB):
         queue.acked = queue.taken
         self.send(self.leader, g, Delivered(max((queue.taken, *queue.arrived))))
         self.start_timer(g, "repeat", self.options.retry_ms)
-
-
-class StartsAtTheFirstNumberSeen(SequencerPB):
-    """A joiner takes the first number that reaches it for the beginning."""
-
-    def _keep_if_early(self, packet: Receive) -> None:
-        header = packet.header
-        seen = [p.header.N for p in self.early if type(p.header) is Accept]
-        if isinstance(header, ViewEntry) and packet.group not in self.views and seen:
-            header = msgspec.structs.replace(header, N=seen[0] - 1)
-            packet = msgspec.structs.replace(packet, header=header)
-        super()._keep_if_early(packet)
 
 
 class SequencerWithoutFlush(SequencerPB):

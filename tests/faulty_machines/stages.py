@@ -14,12 +14,12 @@ from ordercast.simulation import (
     Exponential,
     FlushTo,
     GroupConfig,
-    Join,
     LogNormal,
     Uniform,
     Workload,
     overlapping_groups,
 )
+from ordercast.simulation.engine import Simulation
 
 Fields = dict[str, Any]  # of a SimulationConfig
 
@@ -70,20 +70,24 @@ def stragglers_and_flush(rng: Random) -> Fields:
     }
 
 
+class Says(msgspec.Struct, frozen=True):
+    """The application at a process wants to say something: it waits until it is in the group."""
+
+    process: int
+    group: int
+    at_ms: float
+
+    def apply(self, simulation: Simulation) -> None:
+        simulation.say(self.process, (self.group,))
+
+
 def join(rng: Random) -> Fields:
+    """The one that comes has something to say."""
+    at_ms = rng.uniform(4, 12)
     return {
         "delay": Uniform(500, 5000),
-        "groups": (GroupConfig(members=(0, 1, 2), led=True),),
-        "faults": (Join(3, 1, at_ms=rng.uniform(4, 12)),),
-    }
-
-
-def led_crash(rng: Random) -> Fields:
-    return {
-        "delay": Uniform(500, 5000),
-        "groups": (GroupConfig(members=EVERYBODY, led=True),),
-        "faults": (Crash(3, at_ms=rng.uniform(5, 12), lose=0.5),),
-        "detect_ms": 1.0,
+        "groups": (GroupConfig(members=(0, 1, 2)),),
+        "faults": (Says(3, 1, at_ms=1), FlushTo(1, EVERYBODY, at_ms=at_ms)),
     }
 
 
@@ -116,13 +120,17 @@ def lossy_sender_crash(rng: Random) -> Fields:
 
 def growing_group(rng: Random) -> Fields:
     """It begins with one member, which stops after others have come."""
-    joins = tuple(Join(p, 1, at_ms=1 + p) for p in (1, 2))
+    grows = tuple(FlushTo(1, tuple(range(n)), at_ms=n, leader=3) for n in (2, 3))
+    at_ms = rng.uniform(15, 30)
     return {
         "delay": Uniform(500, 3000),
-        "groups": (GroupConfig(members=(0,), led=True, leader=3),),
-        "faults": (*joins, Crash(0, at_ms=rng.uniform(15, 30), lose=0.9)),
-        "workload": Workload(start_ms=12, senders=(0, 1, 2)),
-        "detect_ms": 5.0,
+        "groups": (GroupConfig(members=(0,), leader=3),),
+        "faults": (
+            *grows,
+            Crash(0, at_ms=at_ms, lose=0.9),
+            FlushTo(1, (1, 2), at_ms=at_ms + 5, leader=3),
+        ),
+        "workload": Workload(start_ms=12, senders=(0,)),
     }
 
 
@@ -145,34 +153,28 @@ def ring_of_groups(_: Random) -> Fields:
 
 def overlapping_crash(rng: Random) -> Fields:
     """One speaks to both groups and stops, its packets with it; both views change together."""
+    at_ms = rng.uniform(4, 8)
     return {
-        "members": 5,
-        "groups": (
-            GroupConfig(members=(0, 1, 2), led=True, leader=4),
-            GroupConfig(members=(0, 1, 3), led=True, leader=4),
-        ),
+        "groups": (GroupConfig(members=(0, 1, 2)), GroupConfig(members=(0, 1, 3))),
         "delay": Exponential(200, 3000),
-        "faults": (Crash(0, at_ms=rng.uniform(44, 48), lose=0.7),),
-        "workload": Workload(senders=(0, 0, 1), burst=2, start_ms=40, reply=0.8),
-        "detect_ms": 10.0,
+        "faults": (Crash(0, at_ms=at_ms, lose=0.7), FlushTo(1, (1, 2), at_ms=at_ms + 10)),
+        "workload": Workload(senders=(0, 0, 1), burst=2, reply=0.8),
     }
 
 
 def overlapping_crashes(rng: Random) -> Fields:
     """Two stop, the second soon after it answered the first."""
-    at_ms = rng.uniform(44, 47)
+    at_ms = rng.uniform(4, 7)
     return {
         **overlapping_crash(rng),
         "options": AT_ONCE,
-        "groups": (
-            GroupConfig(members=(0, 1, 2), led=True, leader=4),
-            GroupConfig(members=(0, 1, 2, 3), led=True, leader=4),
-        ),
+        "groups": (GroupConfig(members=(0, 1, 2)), GroupConfig(members=EVERYBODY)),
         "faults": (
             Crash(0, at_ms=at_ms, lose=0.9),
             Crash(1, at_ms=at_ms + rng.uniform(0, 3), lose=0.3),
+            FlushTo(2, (2, 3), at_ms=at_ms + 10),
         ),
-        "workload": Workload(senders=(0, 1, 2), burst=2, start_ms=40, reply=0.8),
+        "workload": Workload(senders=(0, 1, 2), burst=2, reply=0.8),
     }
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from machines import Bench, G, bench, led
-from ordercast.core.events import Change, Consumed, Flush, Kept, Multicast, Receive, Timer, View
+from machines import Bench, G, bench, change, with_view
+from ordercast.core.events import Consumed, Flush, Kept, Multicast, Receive, Timer, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.machinery.ack_vectors import Answer, Status
@@ -488,10 +488,9 @@ def test_survivors_agree_without_a_view_change_when_a_sender_crashes(seed: int) 
 
 
 def test_a_view_change_on_a_lossy_network_keeps_survivors_together() -> None:
-    b = led(NakMulticast, 1, 2, 3, leader=1, network="N0")
+    b = with_view(NakMulticast, 1, 2, 3, leader=1, network="N0")
     b.say(3, "m")
     lose_all_but(b, 2, "m")
     b.crash(3)
-    b.step(1, Change(G, dead=(3,)))
-    b.carry()
+    change(b, NakMulticast, dead=(3,))
     assert b.story(1) == b.story(2) == ["123", "m", "12"]

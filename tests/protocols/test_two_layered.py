@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from faulty_machines.schedules_002 import PREACK, answer_outlives_its_question, confirm, flush
-from machines import Bench, G, bench, led
-from ordercast.core.events import Change, Consumed, Receive, Timer, View
+from machines import Bench, G, bench
+from ordercast.core.events import Consumed, Receive, Timer, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Holdings, Waiting
 from ordercast.core.whereabouts import Whereabouts
@@ -28,7 +28,6 @@ from ordercast.protocols.two_layered.headers import (
     Lost,
 )
 from ordercast.simulation import Heal, Partition, SimulationConfig, Uniform, Workload, simulate
-from ordercast.stack.stack import Stack
 from ordercast.trace.oracle import judge
 
 SIX = (1, 2, 3, 4, 5, 6)
@@ -40,7 +39,6 @@ def six(options: Options | None = None) -> Bench:
 
 def machine(b: Bench, p: int) -> TwoLayered:
     found = b.machines[p]
-    found = found.protocols[G] if isinstance(found, Stack) else found
     assert isinstance(found, TwoLayered)
     return found
 
@@ -340,22 +338,6 @@ def test_two_layered_D9_what_waits_is_not_handed_round() -> None:
     b.bring(2, 1, text="b")
     assert machine(b, 1).unstable(G) == ()
     assert [kept.n for kept in machine(b, 2).unstable(G)] == [1, 2]
-
-
-def test_members_join_and_leave_a_subgroup_and_the_leader_says_who_is_where() -> None:
-    b = led(TwoLayered, 1, 2, 3, leader=1, others=(4,))
-    where = {p: Whereabouts(s) for p, s in ((1, "x"), (2, "y"), (3, "y"), (4, "x"))}
-    stack = b.machines[1]
-    assert isinstance(stack, Stack)
-    stack.locate(where)  # only the leader knows
-    b.step(1, Change(G, joined=(4,)))
-    b.settle()
-    assert [machine(b, p).layout.subgroups for p in (1, 2, 3, 4)] == [((1, 4), (2, 3))] * 4
-    b.say(4, "a")
-    b.step(1, Change(G, left=(2,)))
-    b.settle()
-    assert machine(b, 3).layout.subgroups == ((1, 4), (3,))
-    assert [b.texts(p) for p in (1, 2, 3, 4)] == [["a"]] * 4
 
 
 def test_a_gateway_that_offers_itself_is_taken_before_the_first_of_the_view() -> None:

@@ -10,7 +10,7 @@ from ordercast.core.events import Change, Consumed, Cut, Flush, Multicast, Recei
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited
 from ordercast.machinery.domain import AskHeld
-from ordercast.membership.headers import Propose
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo, FifoData
@@ -18,7 +18,6 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS
 from ordercast.reliability.holders import AskHolding, Holders, Holding
-from ordercast.stack.stack import Stack
 from ordercast.wire.codec import ChannelCodec
 
 X, Y = 1, 2
@@ -37,15 +36,15 @@ def gated(
     return b
 
 
-def stack(b: Bench, p: int) -> Stack:
+def stack(b: Bench, p: int) -> GivenGroups:
     found = b.machines[p]
-    assert isinstance(found, Stack)
+    assert isinstance(found, GivenGroups)
     return found
 
 
 def overlapping(*, resilience: int | None, k_of_y: int | None = None) -> Bench:
     """Two groups of Cbcast: 1, 2, 3 in X; 1, 2, 4 in Y."""
-    b = Bench({p: Stack(p, options=Options(resilience=resilience)) for p in (1, 2, 3, 4)})
+    b = Bench({p: GivenGroups(p, options=Options(resilience=resilience)) for p in (1, 2, 3, 4)})
     groups = {X: (1, 2, 3), Y: (1, 2, 4)}
     for g, members in groups.items():
         for p in members:
@@ -183,7 +182,7 @@ def test_what_was_handed_over_is_what_the_application_gets_to_consume() -> None:
     b.bring(2, 1, header=Holding)
     assert b.texts(1) == ["a"]
     b.step(1, Consumed(G, 1))
-    protocol = stack(b, 1).protocols[G]
+    protocol = stack(b, 1).groups.machines[G]
     assert protocol.queue.taken == 1  # type: ignore[attr-defined]
 
 
@@ -382,34 +381,17 @@ def test_the_send_rule_counts_a_word_that_came_before_its_era() -> None:
     assert b.find(text="b")
 
 
-def test_nothing_leaves_for_another_group_between_the_report_and_the_next_view() -> None:
-    b = Bench({p: Stack(p, options=Options(resilience=1)) for p in (1, 2, 3)})
-    for g in (X, Y):
-        for p in (1, 2, 3):
-            stack(b, p).open(g, Cbcast)
-        b.step(1, View(g, 0, (), 1), Change(g, joined=(1, 2)))
-        b.settle()
-    b.step(2, Multicast(X, b"a"))
-    b.step(2, Multicast(Y, b"b"))
-    b.bring(2, 1, text="a")
-    [word] = b.find(1, 2, header=Holding)
-    b.step(1, Change(Y, joined=(3,)))
-    b.bring(1, 2, header=Propose)
-    b.arrive(word)  # 2 has reported: in no union would b be
-    assert not b.find(text="b")
-    b.settle()
-    assert b.texts(1) == b.texts(2) == ["a", "b"]
-
-
 def test_the_rule_is_the_same_after_a_leader_has_left_and_come_back() -> None:
-    b = Bench({p: Stack(p, options=Options(resilience=2)) for p in (1, 2, 3)})
+    b = Bench({p: GivenGroups(p, options=Options(resilience=2)) for p in (1, 2, 3)})
     for g in (X, Y):
         for p in (1, 2, 3):
             stack(b, p).open(g, Cbcast)
-        b.step(1, View(g, 0, (), 1), Change(g, joined=(1, 2, 3)))
-        b.settle()
-    for change in (Change(X, left=(1,)), Change(X, joined=(1,))):
-        b.step(1, change)
+            b.step(p, View(g, 1, (1, 2, 3), 1))
+    ends = {2: (Flush(X, ()), Flush(Y, ())), 3: (Flush(Y, ()),)}  # of 1, by era
+    for era, members in ((2, (2, 3)), (3, (1, 2, 3))):
+        views = (View(X, era, members, 1, era), View(Y, 1, (1, 2, 3), 1, era))
+        for p in (1, 2, 3):
+            b.step(p, Cut(ends[era] if p == 1 else ends[2], views))
         b.settle()
     b.step(1, Multicast(X, b"a"))
     b.step(1, Multicast(Y, b"b"))
@@ -438,7 +420,7 @@ def test_a_twin_of_a_stack_goes_its_own_way() -> None:
     one = stack(b, 1)
     twin = one.copy()
     assert twin.fingerprint() == one.fingerprint()
-    assert twin.gates[X] is twin.gates[Y] and twin.gates[X] is not one.gates[X]
+    assert twin.groups.gates.of[X] is twin.groups.gates.of[Y] is not one.groups.gates.of[X]
     assert twin.step([Receive(2, X, 1, Holding((1, 1)))]).deliveries
     assert len(one.held_back()) == 1
 
@@ -458,7 +440,7 @@ def test_a_word_that_cannot_be_is_a_fault(marks: tuple[int, ...]) -> None:
 def test_a_word_in_a_group_without_a_resilience_is_a_fault() -> None:
     b = gated(Fifo, 1, 2, resilience=None)
     b.step(1, Receive(2, G, 1, Holding((1, 1))))
-    assert b.faults == [(1, 2, f"it counts the holders of group {G}, which has no gate")]
+    assert b.faults == [(1, 2, "Holding is no header of this protocol")]
 
 
 def test_words_have_these_bytes() -> None:

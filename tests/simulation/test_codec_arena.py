@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from machines import LED
+from machines import FLUSHED
 from ordercast.core.events import Receive
+from ordercast.process.headers import headers_of
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
-from ordercast.simulation import Crash, GroupConfig, Join, SimulationConfig, simulate
-from ordercast.stack.stack import headers_of
+from ordercast.simulation import Crash, FlushTo, GroupConfig, SimulationConfig, simulate
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 
@@ -31,16 +31,20 @@ def through_codec(protocol: str) -> Callable[[Receive], Receive]:
     return transform
 
 
-@pytest.mark.parametrize("protocol", LED)
+@pytest.mark.parametrize("protocol", FLUSHED)
 @pytest.mark.parametrize("loss", [0.0, 0.1])
 def test_a_run_through_the_codec_is_the_same_run(protocol: str, loss: float) -> None:
     settings: dict[str, Any] = {
         "protocol": protocol,
         "members": 5,
-        "groups": (GroupConfig(members=(0, 1, 2, 3), led=True),),
+        "groups": (GroupConfig(members=(0, 1, 2, 3)),),
         "messages": 30,
         "loss": loss,
-        "faults": (Join(4, 1, 10), Crash(2, 20, 0.5)),
+        "faults": (
+            FlushTo(1, (0, 1, 2, 3, 4), 10),
+            Crash(2, 20, 0.5),
+            FlushTo(1, (0, 1, 3, 4), 30),
+        ),
         "seed": 8,
     }
     plain = simulate(SimulationConfig(**settings))

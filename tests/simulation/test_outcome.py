@@ -147,9 +147,6 @@ def test_a_machine_that_breaks_names_the_seed_that_replays_it() -> None:
     assert "seed=77" in error.value.__notes__[0]
 
 
-LED = (GroupConfig(members=(0, 1), led=True),)
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -176,8 +173,9 @@ LED = (GroupConfig(members=(0, 1), led=True),)
         ({"faults": (Crash(0, -1),)}, "at_ms=-1 must not be negative"),
         ({"faults": (Crash(0, 1, 2.0),)}, "lose=2.0 is no probability"),
         ({"faults": (Partition(((8,),), 1),)}, "names process 8"),
-        ({"faults": (Join(1, 2, 1),), "groups": LED}, "group 2 is none of 1 to 1"),
-        ({"faults": (Leave(1, 1, 1),)}, "group 1 has led=False"),
+        ({"faults": (FlushTo(2, (1,), 1),)}, "group 2 is none of 1 to 1"),
+        ({"faults": (Join(1, 1, 1),)}, "do not come and go; simulate a cluster"),
+        ({"faults": (Leave(1, 1, 1),)}, "do not come and go; simulate a cluster"),
         ({"faults": (FlushTo(1, (), 1),)}, "a view needs at least one member"),
     ],
 )

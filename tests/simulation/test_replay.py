@@ -18,15 +18,13 @@ from ordercast.simulation import *
 config = SimulationConfig(
     protocol=sys.argv[1],
     members=9,
-    groups=tuple(
-        GroupConfig(members=group.members, led=True) for group in overlapping_groups(9, 3, 5)
-    ),
+    groups=overlapping_groups(9, 3, 5),
     messages=60,
     workload=conversations(),
     loss=0.1,
     duplicate=0.1,
     delay=LogNormal(800, 0.7),
-    faults=(Crash(4, 20, 0.5), Partition(((0, 1, 2),), 30), Heal(60), Leave(7, 2, 70)),
+    faults=(Crash(4, 20, 0.5), Partition(((0, 1, 2),), 30), Heal(60), FlushTo(2, (3, 5, 6, 7), 70)),
     trace="protocol",
     consume_ms=float(sys.argv[3]) or None,
     slow_consumers=((5, 30.0),) if float(sys.argv[3]) else (),

@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
-from machines import LED
+from machines import FLUSHED
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation import Crash, GroupConfig, Outcome, SimulationConfig, Workload, simulate
+from ordercast.simulation import (
+    Crash,
+    FlushTo,
+    GroupConfig,
+    Outcome,
+    SimulationConfig,
+    Workload,
+    simulate,
+)
 from ordercast.trace.schema import Event
 from ordercast.wire.frame import FIXED_SIZE
 
 LISTS = {"vector": 2, "nak": 2, "cbcast": 2, "global_fifo": 2, "fast": 2}  # a byte each; else 1
+CRASH = (Crash(2, 20, 0.5), FlushTo(1, (0, 1, 3), 70))
 FORMULA = re.compile(r"(?:(n)\+)?(\d+)(?:\+(\d+)c)?")  # n+1, 3, 2+3c
 
 
@@ -66,10 +75,10 @@ def test_header_bytes_of_slow_do_not_depend_on_the_members() -> None:
     assert set(header_bytes(run("slow", 3))) == set(header_bytes(run("slow", 12)))
 
 
-@pytest.mark.parametrize("protocol", LED)
+@pytest.mark.parametrize("protocol", FLUSHED)
 def test_every_delivery_of_somebody_elses_message_has_header_bytes(protocol: str) -> None:
-    group = GroupConfig(members=(0, 1, 2, 3), led=True)
-    settings = {"groups": (group,), "loss": 0.1, "fifo": False, "faults": (Crash(2, 20, 0.5),)}
+    group = GroupConfig(members=(0, 1, 2, 3))
+    settings = {"groups": (group,), "loss": 0.1, "fifo": False}
     outcome = run(protocol, 4, **settings)
     assert all(e.overhead is not None and e.overhead > FIXED_SIZE for e in deliveries(outcome))
     own = [e for e in outcome.events() if e.kind == "deliver" and e.sender == e.process]
@@ -78,9 +87,9 @@ def test_every_delivery_of_somebody_elses_message_has_header_bytes(protocol: str
 
 @pytest.mark.parametrize("protocol", ["sequencer_bb", "slow", "agreed"])
 def test_a_row_is_written_for_every_packet_that_reaches_a_living_process(protocol: str) -> None:
-    group = GroupConfig(members=(0, 1, 2, 3), led=True)
+    group = GroupConfig(members=(0, 1, 2, 3))
     settings = {"groups": (group,), "loss": 0.1, "duplicate": 0.1, "fifo": False}
-    outcome = run(protocol, 4, faults=(Crash(2, 20, 0.5),), **settings)
+    outcome = run(protocol, 4, faults=CRASH, **settings)
     told = outcome.statistics
     assert told.lost and told.duplicates and told.missed
     received = [event for event in outcome.events() if event.kind == "receive"]

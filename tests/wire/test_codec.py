@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import FrameError
+from ordercast.process.headers import headers_of
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
-from ordercast.stack.stack import headers_of
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 

@@ -9,17 +9,16 @@ import typer
 from rich.table import Table
 
 from ordercast.cli.exits import console, errors_as_exits, progress
-from ordercast.core.ids import ProcessId
 from ordercast.errors import ConfigError
-from ordercast.protocols.registry import PROTOCOLS, choose
+from ordercast.protocols.registry import PROTOCOLS
+from ordercast.simulation.clustered import simulate_cluster
 from ordercast.simulation.config import GroupConfig, SimulationConfig, overlapping_groups
 from ordercast.simulation.costs import read_costs
 from ordercast.simulation.faults import Crash
+from ordercast.simulation.formed import formed
 from ordercast.simulation.outcome import Outcome
 from ordercast.simulation.run import simulate as run_simulation
 from ordercast.simulation.workload import Workload
-
-LEADER: ProcessId = 0  # of all groups, where they must change views together
 
 
 def simulate(
@@ -37,8 +36,8 @@ def simulate(
     ),
     crash: list[int] = typer.Option(
         [],
-        help="Process that crashes half-way; may be repeated. The others go on in a new view, "
-        "which process 0 leads (with an order inside one group: the group's first member).",
+        help="Process that crashes half-way; may be repeated. The processes are nodes of a cluster "
+        "then, which forms before the first message; the others go on in a new view.",
     ),
     seed: int = typer.Option(0, help="The same seed gives the same trace, byte for byte."),
     trace: str = typer.Option(
@@ -59,14 +58,14 @@ def simulate(
             workload=Workload(reply=reply),
             loss=loss,
             duplicate=duplicate,
-            groups=_groups(protocol, members, groups, led=bool(crash)),
+            groups=_groups(members, groups),
             faults=_crashes(crash, messages),
             seed=seed,
             trace=trace,  # type: ignore[arg-type]  # it is checked there
             costs=None if costs is None else read_costs(costs),
         )
         with progress.status(f"simulating {protocol} with {members} members, seed {seed}"):
-            outcome = run_simulation(config)
+            outcome = simulate_cluster(formed(config)) if crash else run_simulation(config)
         files = outcome.write(out)
     figures = {
         "run": outcome.run,
@@ -104,17 +103,14 @@ def _expectations(protocol: str) -> str:
     return "".join(f" --expect {order}" for order in declared.orders) if declared.also else ""
 
 
-def _groups(protocol: str, members: int, groups: int, *, led: bool) -> tuple[GroupConfig, ...]:
+def _groups(members: int, groups: int) -> tuple[GroupConfig, ...]:
     if groups > 1 and groups > members:
         raise ConfigError(
             f"groups={groups} with members={members}: at most one group for each process, so that "
             "a group has two members or more"
         )
     size = -(-2 * members // groups) if groups > 1 else members
-    together = choose(None, protocol).declaration.scope == "domain"
-    return overlapping_groups(
-        members, groups, min(size, members), led=led, leader=LEADER if led and together else None
-    )
+    return overlapping_groups(members, groups, min(size, members))
 
 
 def _crashes(crash: list[int], messages: int) -> tuple[Crash, ...]:

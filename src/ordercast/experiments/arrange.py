@@ -13,6 +13,7 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.experiments.cells import celled_groups
 from ordercast.experiments.coordinates import OF_VARIANTS, Coordinates
+from ordercast.experiments.crashing import check_crashes
 from ordercast.experiments.delays import delay_of
 from ordercast.experiments.moving import check_moves
 from ordercast.experiments.variants import protocol_of
@@ -62,6 +63,8 @@ def arranged(
         raise ConfigError(f"senders = {run.senders} and members = {run.members}: at most all send")
     if run.crashes >= run.members:
         raise ConfigError(f"crashes = {run.crashes} and members = {run.members}: one must stay")
+    if run.crashes:
+        check_crashes(run)
     if run.moves:
         check_moves(run)
     if run.subgroups and not PROTOCOLS[run.protocol].has_subgroups:
@@ -158,13 +161,11 @@ def _groups(run: Coordinates) -> tuple[GroupConfig, ...]:
         parts = together(protocol, _members(groups))
         first = {g: groups[min(part) - 1].members[0] for part in parts for g in part}
         return _with_leaders(groups, first)
-    if run.crashes and protocol.declaration.scope == "domain":
-        return _with_leaders(groups, dict.fromkeys(range(1, run.groups + 1), 0))
     return groups
 
 
 def _on_a_ring(run: Coordinates) -> tuple[GroupConfig, ...]:
-    return overlapping_groups(run.members, run.groups, run.group_size, led=run.crashes > 0)
+    return overlapping_groups(run.members, run.groups, run.group_size)
 
 
 def _along_a_line(run: Coordinates) -> tuple[GroupConfig, ...]:
@@ -176,8 +177,7 @@ def _along_a_line(run: Coordinates) -> tuple[GroupConfig, ...]:
             f"ring = false with {run.members} members and {run.groups} groups of {size}: a group "
             "meets the next but one; write more members or a smaller group_size"
         )
-    led = run.crashes > 0
-    return tuple(GroupConfig(members=tuple(range(f, f + size)), led=led) for f in firsts)
+    return tuple(GroupConfig(members=tuple(range(f, f + size))) for f in firsts)
 
 
 def _in_cells(run: Coordinates) -> tuple[GroupConfig, ...]:
@@ -190,8 +190,7 @@ def _in_cells(run: Coordinates) -> tuple[GroupConfig, ...]:
         outside=run.outside,
         rng=Random(f"{run.seed} {run.outside:g}"),
     )
-    led = run.crashes > 0
-    return tuple(GroupConfig(members=tuple(sorted(each)), led=led) for each in found.values())
+    return tuple(GroupConfig(members=tuple(sorted(each))) for each in found.values())
 
 
 def _members(groups: Sequence[GroupConfig]) -> Groups:

@@ -25,6 +25,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.clustered import simulate_cluster
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.costs import CostModel
+from ordercast.simulation.formed import formed
 from ordercast.simulation.outcome import Outcome
 from ordercast.simulation.processors import Processors
 from ordercast.simulation.run import no_collection, simulate
@@ -98,6 +99,8 @@ def _simulated(trial: Trial, config: SimulationConfig) -> tuple[Outcome, Callabl
         seen = HandOvers()
         moved = simulate_cluster(clustered(at, config, seen))
         return moved, lambda: figures_of_moves(at, seen, moved.log)
+    if at.crashes:
+        return simulate_cluster(formed(config)), dict
     if trial.false_order and PROTOCOLS[at.protocol].has_subgroups:
         vectors = Vectors(layers(config))
         watched = simulate(msgspec.structs.replace(config, transform=vectors.look))
@@ -144,7 +147,8 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
         "duplicates": counts.duplicates,
         "retransmissions": counts.retransmissions,
     }
-    if trial.trace == "protocol" and not trial.at.moves:
+    is_given = not trial.at.moves and not trial.at.crashes  # groups, and not those of a cluster
+    if trial.trace == "protocol" and is_given:
         row |= _watched(outcome, sent)
     if outcome.processors is not None:
         total_us = outcome.processors.total_us()
@@ -158,7 +162,7 @@ def figures_of(outcome: Outcome, config: SimulationConfig, trial: Trial) -> Row:
         }
     if trial.at.crashes:
         row |= msgspec.structs.asdict(differences_of(outcome.log))
-    if trial.needless and trial.trace == "protocol" and not trial.at.moves:
+    if trial.needless and trial.trace == "protocol" and is_given:
         declared = PROTOCOLS[trial.at.protocol].declaration
         waiting, single = waiting_of(outcome.log, declared, config.groups_of())
         row |= {

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ordercast.core.events import Multicast, Receive
+from ordercast.core.events import Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame, first_missing
+from ordercast.process.groups import OpenGroups
+from ordercast.process.links import Links
 
-if TYPE_CHECKING:
-    from ordercast.process.process import Process
+
+class Explained(Protocol):
+    """A process, as far as something may wait in it."""
+
+    me: ProcessId
+    groups: OpenGroups
+    links: Links
+    early: list[Receive]  # came before the change that opens their group here
+    said: list[Multicast]  # by the application, and not said yet
+
+    def view(self, g: GroupId) -> View | None: ...
 
 
-def held_back(process: Process, g: GroupId | None = None) -> list[Waiting]:
+def held_back(process: Explained, g: GroupId | None = None) -> list[Waiting]:
     """Every frame that waits here, and what for; of one group, or of all."""
     held: list[Waiting] = []
     for machine in _with_views(process):
@@ -31,7 +42,7 @@ def held_back(process: Process, g: GroupId | None = None) -> list[Waiting]:
     return [waiting for waiting in held if g is None or waiting.group == g]
 
 
-def waiting_frames(process: Process) -> Iterator[WaitingFrame]:
+def waiting_frames(process: Explained) -> Iterator[WaitingFrame]:
     """The frames of `held_back` without the reasons; one that is here twice may come twice."""
     for machine in _with_views(process):
         yield from machine.waiting_frames()
@@ -42,11 +53,11 @@ def waiting_frames(process: Process) -> Iterator[WaitingFrame]:
     yield from (waiting.frame for waiting in _held_by_links(process))
 
 
-def _with_views(process: Process) -> Iterator[OrderingProtocol]:
+def _with_views(process: Explained) -> Iterator[OrderingProtocol]:
     return (machine for machine in process.groups.every() if machine.views)
 
 
-def _held_for_a_view(process: Process) -> Iterator[Waiting]:
+def _held_for_a_view(process: Explained) -> Iterator[Waiting]:
     """Packets that overtook a view, and what is said here while one changes."""
     packets = [*process.early]
     said: list[Multicast] = [*process.said]
@@ -63,12 +74,12 @@ def _held_for_a_view(process: Process) -> Iterator[Waiting]:
         yield Waiting(multicast.group, process.me, 0, following, multicast.payload)
 
 
-def _following_view(process: Process, g: GroupId) -> tuple[Awaited, ...]:
+def _following_view(process: Explained, g: GroupId) -> tuple[Awaited, ...]:
     view = process.view(g)
     return (Awaited("view", g, NOBODY, 1 if view is None else view.number + 1),)
 
 
-def _held_by_links(process: Process) -> Iterator[Waiting]:
+def _held_by_links(process: Explained) -> Iterator[Waiting]:
     """Packets behind a gap."""
     for p, link, s, packet in process.links.held():
         if packet.payload and not _is_void(process, packet):
@@ -77,7 +88,7 @@ def _held_by_links(process: Process) -> Iterator[Waiting]:
             yield Waiting(packet.group, _origin(packet), 0, awaits, packet.payload)
 
 
-def _is_void(process: Process, packet: Receive) -> bool:
+def _is_void(process: Explained, packet: Receive) -> bool:
     """Of a former era, or a copy of a frame that a relay brought before."""
     machine = process.groups.machines.get(packet.group)
     view = process.view(packet.group)

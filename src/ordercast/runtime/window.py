@@ -7,9 +7,9 @@ There is a window for each group, and one for all groups of the node together. A
 in both. The first keeps a group with a slow member from taking all room of the node; the second
 keeps the memory of the members bounded however many groups there are.
 
-A window that is always full is a queue, and everything waits in it: heartbeats and view changes too,
-because they travel behind data. So a group's window is no larger than what its members consume in
-half a second, as far as that can be seen (`Pace`).
+A window that is always full is a queue, and everything waits in it, heartbeats and view changes too:
+they travel behind data. So a group's window is no larger than what its members consume in half a
+second, as far as that can be seen (`Pace`).
 
 Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
 the task that reads the stream must not: if every member waited inside its receiving loop, nobody
@@ -27,7 +27,6 @@ from typing import Protocol
 
 from ordercast.errors import UsageError
 from ordercast.runtime.options import FRAME_COST
-
 
 LEAST_BYTES = 256 * 1024  # no window gets smaller than that by its pace
 TARGET_SECONDS = 0.5  # what is under way should be consumed within this time ...
@@ -62,10 +61,8 @@ class Pace:
         if elapsed < PERIOD_SECONDS:
             return
         target = max(TARGET_SECONDS, ROUND_TRIPS * self._shortest)
-        if seconds > target:
-            wanted = self._consumed / elapsed * target
-        else:
-            wanted = GROWTH * self.allowed
+        in_time = seconds <= target
+        wanted = GROWTH * self.allowed if in_time else self._consumed / elapsed * target
         least = min(LEAST_BYTES, self.size)
         self.allowed = int(min(max(wanted, least), self.size))
         self.begin(now)

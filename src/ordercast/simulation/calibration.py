@@ -16,6 +16,7 @@ from ordercast.core.ids import GroupId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import choose
 from ordercast.reliability.link import LINK_GROUP
 from ordercast.simulation.config import (
@@ -26,10 +27,9 @@ from ordercast.simulation.config import (
 )
 from ordercast.simulation.costs import CostModel, entries_of
 from ordercast.simulation.least_squares import fit
-from ordercast.simulation.run import build, limits_of, no_collection, stacks
+from ordercast.simulation.run import build, limits_of, no_collection, processes
 from ordercast.simulation.weighing import LINKS, codec_of
 from ordercast.simulation.workload import Workload
-from ordercast.stack.stack import Stack
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.frame import Splitter
 from ordercast.wire.messages import pack_messages, unpack_messages
@@ -66,7 +66,7 @@ class Measurements:
 class Measured:
     """A machine with its encoders, every step of it measured."""
 
-    def __init__(self, machine: Stack, into: Measurements) -> None:
+    def __init__(self, machine: GivenGroups, into: Measurements) -> None:
         self.machine = machine
         self.into = into
         self.codecs: dict[GroupId, ChannelCodec] = {LINK_GROUP: LINKS}
@@ -201,7 +201,7 @@ def measure(runs: Iterable[SimulationConfig], clock: Clock) -> Measurements:
     """Run them all, and look at the clock."""
     measurements = Measurements(clock)
     for config in runs:
-        machines = [Measured(machine, measurements) for machine in stacks(config)]
+        machines = [Measured(machine, measurements) for machine in processes(config)]
         simulation = build(config, machines)
         with no_collection():
             simulation.start()

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, cast
 import msgspec
 
 from ordercast.core.declaration import Declaration
-from ordercast.core.events import Change, View
+from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
@@ -145,7 +145,7 @@ class ClusterSimulation(Simulation):
         groups = config.group_list()
         sizes = {g: len(group.members) for g, group in groups}
         protocols = {g: config.protocol_of(group) for g, group in groups}
-        rosters = {g: Roster(protocols[g], (), 0, led=False) for g, _ in groups}
+        rosters = {g: Roster(protocols[g], (), 0) for g, _ in groups}
         machines: list[Any] = [None] * slots
         applications = [
             config.workload.application(sizes, Random(f"{config.seed} application {p}"))
@@ -415,46 +415,50 @@ class ClusterSimulation(Simulation):
     def _broke(self, q: ProcessId, p: ProcessId) -> None:
         self.tell(q, commands.Broken(p))
 
-    def open(self, p: ProcessId, g: GroupId) -> None:
-        """A process opens a group when it asks for it."""
-
-    def tell_leader(self, change: Change) -> None:
-        """Hosts join and leave groups by asking their node."""
-        g = change.group
-        for host in change.joined:
-            self._join_when_out(host, g)
-        for host in change.guests:
-            self.visits[host].add(g)
-            p = self.current.get(host)
-            if p is not None and p in self.in_view:
-                self._ask_for_visit(p, g)
-        for host in change.left:
-            self.wishes[host].discard(g)
-            self.visits[host].discard(g)
-            p = self.current.get(host)
-            if p is not None:
-                self._note_groups(p)
-                self._quit_when_drained(p, g)
-
-    def _join_when_out(self, host: Host, g: GroupId) -> None:
-        """A group is joined again only when it was left."""
+    def visit(self, host: Host, g: GroupId) -> None:
+        """A program asks its node to let it send to a group: when it has left it as a member."""
         p = self.current.get(host)
-        if g in self.wishes[host] or host in self.going:
+        if g in self.groups_of(host) or host in self.going:
             return
-        machine: Any = None if p is None else self.machines[p]
-        if p is not None and (self._seat(p, g).in_view or g in machine.changes.unmet):
-            self._later(5, partial(self._join_when_out, host, g))
+        if p is not None and self._is_leaving(p, g):
+            self._later(5, partial(self.visit, host, g))
+            return
+        self.visits[host].add(g)
+        if p is not None and p in self.in_view:
+            self._ask_for_visit(p, g)
+
+    def leave(self, host: Host, g: GroupId) -> None:
+        """A program is through with a group, as a member or as a guest."""
+        self.wishes[host].discard(g)
+        self.visits[host].discard(g)
+        p = self.current.get(host)
+        if p is not None:
+            self._note_groups(p)
+            self._quit_when_drained(p, g)
+
+    def join(self, host: Host, g: GroupId) -> None:
+        """A program asks its node to join a group: again only when it was left."""
+        p = self.current.get(host)
+        if g in self.groups_of(host) or host in self.going:
+            return
+        if p is not None and self._is_leaving(p, g):
+            self._later(5, partial(self.join, host, g))
             return
         self.wishes[host].add(g)
         if p is not None and p in self.in_view:
             self._ask(p, g)
+
+    def _is_leaving(self, p: ProcessId, g: GroupId) -> bool:
+        """Is p still in a group that it is not to be in any more?"""
+        machine: Any = self.machines[p]
+        return self._seat(p, g).may_send or g in machine.changes.unmet
 
     def _quit_when_drained(self, p: ProcessId, g: GroupId) -> None:
         """A node leaves a group when all that it sent has its place."""
         if self.alive[p] is None or g in self.groups_of(self.host_of(p)):
             return
         seat = self._seat(p, g)
-        placed = self.own.get((p, g), 0) if seat.in_view else seat.stable
+        placed = max(self.own.get((p, g), 0) if seat.in_view else 0, seat.stable)
         if seat.may_send and (seat.waiting or seat.sent > placed):
             self._later(3, partial(self._quit_when_drained, p, g))
         else:

@@ -28,7 +28,6 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[ProcessId, ...]
     leader: ProcessId | None = None  # None: the first member; it need not be a member
     guests: tuple[ProcessId, ...] = ()  # send to the group, get nothing; where its protocol is open
-    led: bool = False  # the leader lets members in and out; else the list is static
     protocol: NamedProtocol | None = None  # None: that of the config
     resilience: int | None = None  # in a cluster; None: what its options say
     uniform: bool = False  # in a cluster
@@ -61,7 +60,6 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     sites: tuple[str, ...] = ()  # where each process is, for protocols with subgroups
     consume_ms: float | None = None  # applications take what is delivered after this; None: at once
     slow_consumers: tuple[tuple[ProcessId, float], ...] = ()  # (process, its consume_ms)
-    detect_ms: float = 50.0  # from a crash until the leader of a led group knows
     trace: Literal["application", "protocol"] = "application"
     costs: CostModel | None = None  # what work costs each process; None: it takes no time
     limit_ms: float = 600_000.0
@@ -69,7 +67,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     quiet_ms: float = 60_000.0  # stop when no application said or got anything for so long
 
     def __post_init__(self) -> None:
-        _check_positive(self, "members", "limit_ms", "limit_events", "quiet_ms", "detect_ms")
+        _check_positive(self, "members", "limit_ms", "limit_events", "quiet_ms")
         if self.messages < 0:
             raise ValueError(f"messages={self.messages} must not be negative")
         if self.window is not None and self.window < 1:
@@ -93,7 +91,6 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         for g, group in self.group_list():
             _check_group(g, group, self.members)
             _check_guests(g, group, self.protocol_of(group))
-        self._check_leaders()
         self._check_changes()
         for p in self.workload.senders or ():
             _check_process("workload.senders", p, self.members)
@@ -123,14 +120,11 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         return choose(None, protocol) if isinstance(protocol, str) else protocol
 
     def groups_of(self) -> dict[ProcessId, tuple[GroupId, ...]]:
-        """The groups each process sends to from the start, or asks to join."""
+        """The groups each process sends to."""
         found: dict[ProcessId, list[GroupId]] = {p: [] for p in range(self.members)}
         for g, group in self.group_list():
             for p in (*group.members, *group.guests):
                 found[p].append(g)
-        for fault in self.faults:
-            if isinstance(fault, Join | Visit) and fault.group not in found[fault.process]:
-                found[fault.process].append(fault.group)
         return {p: tuple(groups) for p, groups in found.items()}
 
     def _check_slow_consumers(self) -> None:
@@ -144,28 +138,12 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
             if ms <= 0:
                 raise ValueError(f"slow_consumers: {ms} ms of process {p} must be greater than 0")
 
-    def _check_leaders(self) -> None:
-        """Groups that may have to change views together need one leader."""
-        leaders: dict[str, tuple[GroupId, ProcessId]] = {}
-        for g, group in self.group_list():
-            declared = self.protocol_of(group).declaration
-            if not group.led or declared.scope == "group":
-                continue
-            leader = group.members[0] if group.leader is None else group.leader
-            other, first = leaders.setdefault(declared.name, (g, leader))
-            if leader != first:
-                raise ConfigError(
-                    f"group {g} is led by process {leader}, group {other} by process {first}: "
-                    f"views of {declared.name!r} change in all its groups together; "
-                    "one process must lead them all"
-                )
-
     def _check_changes(self) -> None:
         """Groups of several sequencers change as the nodes of a cluster agree."""
         flushed = {fault.group for fault in self.faults if isinstance(fault, FlushTo)}
         for g, group in self.group_list():
             protocol = self.protocol_of(group)
-            if protocol.together is not None and (group.led or g in flushed):
+            if protocol.together is not None and g in flushed:
                 raise ConfigError(
                     f"views of group {g} change, and its protocol is "
                     f"{protocol.declaration.name!r}: its groups change as the nodes of a cluster "
@@ -176,16 +154,13 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
         if fault.at_ms < 0:
             raise ValueError(f"{fault}: at_ms={fault.at_ms} must not be negative")
         groups = dict(self.group_list())
-        if isinstance(fault, Join | Visit | Leave | FlushTo):
-            if fault.group not in groups:
-                raise ValueError(f"{fault}: group {fault.group} is none of 1 to {len(groups)}")
-            if not isinstance(fault, FlushTo) and not groups[fault.group].led:
-                raise ConfigError(
-                    f"{fault}, but group {fault.group} has led=False: its member list is static; "
-                    "give it led=True"
-                )
-        if isinstance(fault, Visit):
-            _check_open(fault.group, self.protocol_of(groups[fault.group]))
+        if isinstance(fault, Join | Visit | Leave):
+            raise ConfigError(
+                f"{fault}: the members of a given group do not come and go; simulate a cluster "
+                "(ordercast.simulation.clustered)"
+            )
+        if isinstance(fault, FlushTo) and fault.group not in groups:
+            raise ValueError(f"{fault}: group {fault.group} is none of 1 to {len(groups)}")
         for p in _processes_of(fault):
             _check_process(f"{type(fault).__name__} at {fault.at_ms:g} ms", p, self.members)
         if isinstance(fault, Crash) and not 0 <= fault.lose <= 1:
@@ -199,7 +174,6 @@ def overlapping_groups(
     groups: int,
     size: int,
     *,
-    led: bool = False,
     leader: ProcessId | None = None,
 ) -> tuple[GroupConfig, ...]:
     """`groups` groups of `size` neighbours each, spread round a ring of processes."""
@@ -211,9 +185,7 @@ def overlapping_groups(
         raise ValueError(f"groups={groups} must be at least 1")
     firsts = [g * members // groups for g in range(groups)]
     return tuple(
-        GroupConfig(
-            members=tuple((first + i) % members for i in range(size)), led=led, leader=leader
-        )
+        GroupConfig(members=tuple((first + i) % members for i in range(size)), leader=leader)
         for first in firsts
     )
 
@@ -226,7 +198,7 @@ def even_sites(members: int, sites: int) -> tuple[str, ...]:
 
 
 def _processes_of(fault: Fault) -> tuple[ProcessId, ...]:
-    if isinstance(fault, Crash | Join | Visit | Leave):
+    if isinstance(fault, Crash):
         return (fault.process,)
     if isinstance(fault, Partition):
         return tuple(p for side in fault.sides for p in side)

@@ -15,7 +15,6 @@ from typing import Literal, Protocol
 import msgspec
 
 from ordercast.core.events import (
-    Change,
     Consumed,
     Cut,
     Event,
@@ -85,7 +84,6 @@ class Simulation:
         size: int,
         window: int | None = None,
         consume_ticks: Sequence[int] = (),
-        detect_ticks: int = 1,
         watch: bool = False,
     ) -> None:
         self.machines = machines
@@ -96,7 +94,6 @@ class Simulation:
         self.size = size  # bytes of a message
         self.window = window  # own messages to a group that are not yet delivered by all
         self.consume_ticks = consume_ticks  # how long each application takes; (): none consumes
-        self.detect_ticks = detect_ticks  # from a crash until the leader knows
         self.timers = Timers(len(machines), agenda.alarms)
         self.log = TraceLog()
         self.record = self.log.records.append
@@ -119,7 +116,6 @@ class Simulation:
         self.consumptions = 0
         self.missed = 0  # packets that reached a crashed process
         self.unsaid = 0  # messages planned for a crashed process
-        self.untold = 0  # changes for a leader that was dead
         self.notes: Counter[str] = Counter()
         self.faults = 0
         self.first_faults: list[tuple[ProcessId, ProcessId, str]] = []  # (at, by, what)
@@ -134,12 +130,8 @@ class Simulation:
             takers = dict.fromkeys((roster.leader, *roster.members, *roster.guests))
             for p in takers:
                 self.open(p, g)
-            if roster.led:
-                self.hand(roster.leader, (first,))
-                self.tell_leader(Change(g, joined=roster.members, guests=roster.guests))
-            else:
-                for p in takers:
-                    self.hand(p, (first,))
+            for p in takers:
+                self.hand(p, (first,))
 
     def run(self, limits: Limits) -> EndReason:
         """Work off the agenda until it is empty or a limit is reached; say which."""
@@ -197,14 +189,6 @@ class Simulation:
             seat.opened = True
             self.machines[p].open(g, self.rosters[g].protocol)
 
-    def tell_leader(self, change: Change) -> None:
-        """The leader of a group learns that somebody came or went."""
-        leader = self.rosters[change.group].leader
-        if self.alive[leader] is None:
-            self.untold += 1
-        else:
-            self.hand(leader, (change,))
-
     def crash(self, p: ProcessId, lose: float = 0.0) -> None:
         """p stops for good; each of its packets under way is lost with probability `lose`."""
         if self.alive[p] is None:
@@ -214,10 +198,6 @@ class Simulation:
         self.record((p, self.now, Ended("crash")))
         if lose:
             self.medium.forget_sender(p, lose)
-        known = self.agenda.acts[self.now + self.detect_ticks]
-        for g, seat in self.seats[p].items():
-            if seat.opened and self.rosters[g].led:
-                known.append(partial(self.tell_leader, Change(g, dead=(p,))))
 
     def flush(self, views: Mapping[GroupId, tuple[ProcessId, ...]], leader: ProcessId) -> None:
         """Change views in one instant: survivors share what is unstable, then install.
@@ -227,7 +207,7 @@ class Simulation:
         alive = {p for p, machine in enumerate(self.alive) if machine is not None}
         guests = {g: self._staying_guests(g, members) for g, members in views.items()}
         takers = {g: alive & {*members, *guests[g], leader} for g, members in views.items()}
-        survivors = {g: [p for p in takers[g] if self._seat(p, g).opened] for g in views}
+        survivors = {g: [p for p in takers[g] if self._holds_frames(p, g)] for g in views}
         mark = max(
             (self.machines[p].report_mark(g) for g in views for p in survivors[g]), default=0
         )
@@ -245,6 +225,11 @@ class Simulation:
                     flushes.append(Flush(g, unions[g]))
         for p, (flushes, begun) in cuts.items():
             self.hand(p, (Cut(tuple(flushes), tuple(begun)),))
+
+    def _holds_frames(self, p: ProcessId, g: GroupId) -> bool:
+        """One that only leads a group has frames of it if it numbers them."""
+        seat = self._seat(p, g)
+        return seat.opened and (seat.may_send or self.rosters[g].protocol.declaration.sequenced)
 
     def _staying_guests(self, g: GroupId, members: tuple[ProcessId, ...]) -> tuple[ProcessId, ...]:
         view = self.rosters[g].view

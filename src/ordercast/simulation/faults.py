@@ -5,15 +5,15 @@ A fault is anything with `at_ms` and `apply(simulation)`; these are the usual on
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ordercast.core.events import Change
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.plan import hanging_together
 
 if TYPE_CHECKING:
+    from ordercast.simulation.clustered import ClusterSimulation
     from ordercast.simulation.engine import Simulation
 
 
@@ -31,7 +31,7 @@ class Fault(Protocol):
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """A process stops for good; leaders of its led groups are told after the detection delay.
+    """A process stops for good.
 
     With `lose` each of its packets under way is lost with that probability: what it multicast
     last reaches only some.
@@ -71,45 +71,44 @@ class Heal(msgspec.Struct, frozen=True):
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A process asks the leader of a led group to let it in."""
+    """In a cluster: the program on a host joins a group."""
 
     process: ProcessId
     group: GroupId
     at_ms: float
 
-    def apply(self, simulation: Simulation) -> None:
-        """Open the group there and tell the leader."""
-        simulation.open(self.process, self.group)
-        simulation.tell_leader(Change(self.group, joined=(self.process,)))
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Tell its node."""
+        simulation.join(self.process, self.group)
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A process asks the leader of a led group to be let in as a guest: to send, not to receive."""
+    """In a cluster: the program on a host becomes a guest of a group: to send, not to receive."""
 
     process: ProcessId
     group: GroupId
     at_ms: float
 
-    def apply(self, simulation: Simulation) -> None:
-        """Open the group there and tell the leader."""
-        simulation.open(self.process, self.group)
-        simulation.tell_leader(Change(self.group, guests=(self.process,)))
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Tell its node."""
+        simulation.visit(self.process, self.group)
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """A process asks the leader of a led group to let it go."""
+    """In a cluster: the program on a host leaves a group."""
 
     process: ProcessId
     group: GroupId
     at_ms: float
 
-    def apply(self, simulation: Simulation) -> None:
-        """Tell the leader."""
-        simulation.tell_leader(Change(self.group, left=(self.process,)))
+    def apply(self, simulation: ClusterSimulation) -> None:
+        """Tell its node."""
+        simulation.leave(self.process, self.group)
 
 
 class FlushTo(msgspec.Struct, frozen=True):
-    """A whole view change in one instant, by nobody's packets: for a group whose leader is dead.
+    """A whole view change in one instant, by nobody's packets: what a protocol makes of it, without
+    the changes of a cluster.
 
     All survivors get everything unstable that any of them holds, then the next view. Groups of a
     protocol whose order spans groups change with it, without their dead, if they hang together.
@@ -141,3 +140,18 @@ class FlushTo(msgspec.Struct, frozen=True):
         view = simulation.rosters[g].view
         assert view is not None
         return tuple(p for p in view.members if simulation.alive[p] is not None)
+
+
+def hanging_together(
+    changed: Iterable[GroupId], processes: Mapping[GroupId, Iterable[ProcessId]]
+) -> list[GroupId]:
+    """The groups connected to these by shared processes, in ascending order."""
+    found = set(changed)
+    reached: set[ProcessId] = set()
+    grew = True
+    while grew:
+        reached.update(*(processes[g] for g in found))
+        more = {g for g, who in processes.items() if g not in found and not reached.isdisjoint(who)}
+        found |= more
+        grew = bool(more)
+    return sorted(found)

@@ -37,7 +37,6 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     retransmissions: int  # as machines noted them
     held_back: int  # messages that waited for another, by links or protocol
     most_held_back: int  # ... that one arrival released
-    untold: int  # changes that found the leader dead
     faults: int  # packets by which a peer broke the protocol: 0, or a machine is wrong
 
     @property

@@ -14,6 +14,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options
 from ordercast.core.whereabouts import Whereabouts
+from ordercast.process.given import GivenGroups
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda
 from ordercast.simulation.config import SimulationConfig
 from ordercast.simulation.engine import EndReason, Limits, Machine, Simulation
@@ -23,14 +24,13 @@ from ordercast.simulation.network import Medium
 from ordercast.simulation.outcome import Outcome, Statistics
 from ordercast.simulation.seats import Roster
 from ordercast.simulation.timed import TimedSimulation
-from ordercast.stack.stack import Stack
 
 EVERYBODY_ALIKE: Mapping[ProcessId, float] = {}
 
 
 def simulate(config: SimulationConfig) -> Outcome:
     """Run it. The same config gives the same outcome in every interpreter."""
-    simulation = build(config, stacks(config))
+    simulation = build(config, processes(config))
     try:
         with no_collection():
             simulation.start()
@@ -43,16 +43,18 @@ def simulate(config: SimulationConfig) -> Outcome:
     return outcome(config, simulation, ended)
 
 
-def stacks(config: SimulationConfig) -> list[Stack]:
+def processes(config: SimulationConfig) -> list[GivenGroups]:
     """One machine per process, with links where the protocol needs more than this network."""
     partitions = any(isinstance(fault, Partition) for fault in config.faults)
     network = config.network.network_class(partitions=partitions)
     options = consuming(config.options, config.consume_ms)
     out = Output()  # one for all: each step's effects are carried out before the next step
-    made = [Stack(p, network=network, options=options, out=out) for p in range(config.members)]
+    made = [
+        GivenGroups(p, network=network, options=options, out=out) for p in range(config.members)
+    ]
     whereabouts = {p: Whereabouts(site) for p, site in enumerate(config.sites) if site}
-    for stack in made:
-        stack.locate(whereabouts)
+    for process in made:
+        process.locate(whereabouts)
     return made
 
 
@@ -66,7 +68,6 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
             group.members,
             group.members[0] if group.leader is None else group.leader,
             guests=group.guests,
-            led=group.led,
         )
         for g, group in config.group_list()
     }
@@ -84,7 +85,6 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         size=config.workload.size,
         window=config.window,
         consume_ticks=consumption(config.consume_ms, config.members, dict(config.slow_consumers)),
-        detect_ticks=_ticks(config.detect_ms),
         watch=config.trace == "protocol",
     )
     if isinstance(simulation, TimedSimulation):
@@ -155,7 +155,6 @@ def statistics_of(simulation: Simulation) -> Statistics:
         retransmissions=simulation.notes["retransmit"],
         held_back=sum(delivered) - len(delivered),
         most_held_back=max(delivered, default=1) - 1,
-        untold=simulation.untold,
         faults=simulation.faults,
     )
 

@@ -39,7 +39,7 @@ class Seat:
 class Roster:
     """A group of the run: its protocol, who led it last, the newest view anybody installed."""
 
-    __slots__ = ("guests", "leader", "led", "members", "protocol", "view")
+    __slots__ = ("guests", "leader", "members", "protocol", "view")
 
     def __init__(
         self,
@@ -48,19 +48,15 @@ class Roster:
         leader: ProcessId,
         *,
         guests: tuple[ProcessId, ...] = (),
-        led: bool,
     ) -> None:
         self.protocol = protocol
         self.members = members  # at the start
         self.guests = guests  # at the start
         self.leader = leader
-        self.led = led
         self.view: View | None = None
 
     def first_view(self, g: GroupId) -> View:
-        """What the leader starts with: everybody, or nobody if it is to let them in one by one."""
-        if self.led:
-            return View(g, 0, (), self.leader)
+        """What all of them start with."""
         return View(g, 1, self.members, self.leader, guests=self.guests)
 
     def note_view(self, view: View) -> None:

@@ -13,11 +13,10 @@ from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.reliability.gate import GATE_HEADERS
+from ordercast.process.headers import headers_of
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.log import Weighed
 from ordercast.simulation.seats import Roster
-from ordercast.stack.stack import headers_of
 from ordercast.trace.brought import Brought
 from ordercast.wire.codec import ChannelCodec
 
@@ -27,7 +26,7 @@ LINKS = ChannelCodec((LinkAck,))
 @lru_cache(maxsize=64)
 def codec_of(protocol: type[OrderingProtocol]) -> ChannelCodec:
     """For the channel of a group, as a live node has it."""
-    return ChannelCodec((*headers_of(protocol), Linked, *GATE_HEADERS))
+    return ChannelCodec((*headers_of(protocol), Linked))
 
 
 class Scale:

@@ -1,4 +1,4 @@
-"""Membership, links and ordering put together."""
+"""Links and ordering put together."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from machines import LED, Bench, G, led, stacks
+from machines import FLUSHED, Bench, G, change, led, stacks, with_view
 from ordercast.core.declaration import STRENGTH, Network
 from ordercast.core.events import Change, Consumed, Event, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.machinery.numbering import ViewEntry
 from ordercast.machinery.sequenced import SequencedProtocol
-from ordercast.membership.headers import MEMBERSHIP_HEADERS
+from ordercast.process.given import GivenGroups
+from ordercast.process.headers import headers_of
+from ordercast.process.links import MAX_REPEATS
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.reliable import Reliable
-from ordercast.protocols.sequencer_bb import SequencerBB
 from ordercast.protocols.sequencer_pb import SequencerPB
 from ordercast.protocols.vector import CausalVector
+from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
-from ordercast.stack.stack import MAX_REPEATS, Stack, headers_of
+from ordercast.views.flush import FLUSH_HEADERS
 
-every_protocol = pytest.mark.parametrize("protocol", LED.values(), ids=LED)
+every_protocol = pytest.mark.parametrize("protocol", FLUSHED.values(), ids=FLUSHED)
 
 
-def stack(b: Bench, p: int) -> Stack:
+def stack(b: Bench, p: int) -> GivenGroups:
     found = b.machines[p]
-    assert isinstance(found, Stack)
+    assert isinstance(found, GivenGroups)
     return found
 
 
@@ -95,7 +96,7 @@ def test_a_link_acknowledges_alone_after_a_while_or_after_so_many_packets() -> N
     assert not b.find(header=LinkAck)
     b.ring(2, "ack", LINK_GROUP)
     b.bring(2, 1, LinkAck(1))
-    assert stack(b, 1).links[2].unacked == {}
+    assert stack(b, 1).links.links[2].unacked == {}
 
 
 def test_what_a_link_lost_is_transmitted_again() -> None:
@@ -128,42 +129,30 @@ def test_a_packet_beyond_the_window_of_a_link_is_a_fault() -> None:
 
 
 def test_a_link_to_a_process_in_no_view_rests_after_so_many_repeats() -> None:
-    b = led(Basic, 1, 2, leader=1, network="N0")
+    b = with_view(Basic, 1, 2, leader=1, network="N0")
     b.settle()
     b.say(1, "m")
     b.crash(2)
-    b.step(1, Change(G, dead=(2,)))
+    change(b, Basic, dead=(2,))
     b.settle(rounds=MAX_REPEATS + 20)
-    assert stack(b, 1).links[2].repeats == MAX_REPEATS
+    assert stack(b, 1).links.links[2].repeats == MAX_REPEATS
     stack(b, 1).gone_for_good(2)
-    assert stack(b, 1).links == {}
-
-
-def test_a_link_to_a_member_never_rests_not_even_by_a_leader_that_is_no_member() -> None:
-    b = led(Basic, 2, 3, leader=1, network="N0")
-    b.settle()
-    b.step(1, Change(G, left=(3,)))
-    for _ in range(MAX_REPEATS + 20):  # a long time without any packet
-        b.flight.clear()
-        b.ring(1, "retransmit", LINK_GROUP)
-    assert b.timers[1]
-    b.settle()
-    assert b.story(2)[-1] == b.story(3)[-1] == "2"
+    assert stack(b, 1).links.links == {}
 
 
 def test_one_that_left_does_not_for_ever_repeat_to_a_former_peer_that_does_not_answer() -> None:
-    b = led(Basic, 1, 2, 3, leader=1, network="N0")
+    b = with_view(Basic, 1, 2, 3, leader=1, network="N0")
     b.say(2, "m")
     b.settle()
-    b.step(1, Change(G, left=(2,)))
+    change(b, Basic, left=(2,))
     b.settle()
     assert b.story(2)[-1] == "13"
     b.crash(3)
-    stack(b, 2).links[3].wrap(G, 1, FifoData(1, 0), b"the last word")
+    stack(b, 2).links.links[3].wrap(G, 1, FifoData(1, 0), b"the last word")
     b.timers[2][LINK_GROUP, "retransmit"] = 0
-    b.step(1, Change(G, dead=(3,)))
+    change(b, Basic, dead=(3,))
     b.settle(rounds=MAX_REPEATS + 20)
-    assert stack(b, 2).links[3].repeats == MAX_REPEATS
+    assert stack(b, 2).links.links[3].repeats == MAX_REPEATS
 
 
 def silence(b: Bench, p: int, *, alarms: int) -> None:
@@ -181,37 +170,22 @@ def silence(b: Bench, p: int, *, alarms: int) -> None:
 
 
 @pytest.mark.parametrize("protocol", [Basic, Reliable, Fifo, CausalVector])
-def test_one_that_missed_its_last_view_for_long_gets_it_when_it_is_heard_again(
-    protocol: type[OrderingProtocol],
-) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, network="N0")
-    b.settle()
-    b.step(1, Change(G, left=(3,)))
-    b.bring(1, 3)
-    b.bring(3, 1)  # its report; the INSTALL that answers it is lost, again and again
-    silence(b, 3, alarms=MAX_REPEATS + 20)
-    assert (b.story(1)[-1], b.story(3)[-1]) == ("12", "123")
-    b.settle()
-    assert b.story(3) == ["123", "12"]
-
-
-@pytest.mark.parametrize("protocol", [Basic, Reliable, Fifo, CausalVector])
 def test_one_excluded_in_silence_that_comes_back_under_its_id_is_heard_and_hears(
     protocol: type[OrderingProtocol],
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, network="N0")
+    b = with_view(protocol, 1, 2, 3, leader=1, network="N0")
     b.settle()
     for p in (1, 2, 3):
         b.say(p, f"before {p}")
     b.settle()
     b.say(1, "unheard")
     b.say(3, "lost")
-    b.step(1, Change(G, dead=(3,)))
+    change(b, protocol, dead=(3,))
     silence(b, 3, alarms=MAX_REPEATS + 20)
     stack(b, 3).close(G)
     silence(b, 3, alarms=MAX_REPEATS + 20)
     stack(b, 3).open(G, protocol)
-    b.step(1, Change(G, joined=(3,)))
+    change(b, protocol, joined=(3,))
     b.settle()
     for p in (1, 2, 3):
         b.say(p, f"after {p}")
@@ -221,39 +195,15 @@ def test_one_excluded_in_silence_that_comes_back_under_its_id_is_heard_and_hears
     assert not b.faults
 
 
-# -- flushes --------------------------------------------------------------------------------------
-
-
-def test_multicasts_during_a_flush_are_sent_in_the_new_view() -> None:
-    b = led(Fifo, 1, 2, leader=1, others=(3,))
-    b.step(1, Change(G, joined=(3,)))
-    b.say(1, "from the leader")
-    b.bring(1, 2)
-    b.say(2, "x", "y")
-    assert not b.find(header=FifoData)
-    b.carry()
-    assert b.story(3)[0] == "123"
-    assert sorted(b.texts(3)) == ["from the leader", "x", "y"]
-    assert b.story(2)[:2] == ["12", "123"]
-    assert b.texts(1).index("x") < b.texts(1).index("y")
-
-
-def test_multicasts_queued_by_one_that_leaves_are_dropped() -> None:
-    b = led(Fifo, 1, 2, leader=1)
-    b.step(1, Change(G, left=(2,)))
-    b.bring(1, 2)
-    b.say(2, "too late")
-    b.carry()
-    assert b.texts(1) == b.texts(2) == []
-    assert stack(b, 2).memberships[G].queued == []
+# -- views ----------------------------------------------------------------------------------------
 
 
 @every_protocol
 def test_a_change_gives_every_protocol_its_next_view(protocol: type[OrderingProtocol]) -> None:
-    b = led(protocol, 1, 2, leader=1, others=(3,))
+    b = with_view(protocol, 1, 2, leader=1, others=(3,))
     b.say(2, "old")
     b.settle()
-    b.step(1, Change(G, joined=(3,)))
+    change(b, protocol, joined=(3,))
     b.settle()
     b.say(3, "new")
     b.settle()
@@ -266,18 +216,18 @@ def test_a_change_gives_every_protocol_its_next_view(protocol: type[OrderingProt
 def test_leave_and_rejoin_with_packets_of_the_former_stay_still_under_way(
     protocol: type[OrderingProtocol], network: Network
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, network=network)
+    b = with_view(protocol, 1, 2, 3, leader=1, network=network)
     b.settle()
     b.say(3, "a")
     old = list(b.flight)  # each of these comes a second time, late
     b.settle()
-    b.step(1, Change(G, left=(3,)))
+    change(b, protocol, left=(3,))
     old += b.flight
     b.settle()
     stack(b, 3).close(G)
     stack(b, 3).open(G, protocol)
     b.repeat(*old)
-    b.step(1, Change(G, joined=(3,)))
+    change(b, protocol, joined=(3,))
     b.repeat(*old)
     b.settle()
     b.repeat(*old)
@@ -293,10 +243,10 @@ def test_leave_and_rejoin_with_packets_of_the_former_stay_still_under_way(
 def test_what_is_taken_after_the_last_view_and_before_the_group_is_closed_does_no_harm(
     protocol: type[OrderingProtocol],
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, options=Options(driver_consumes=True))
+    b = with_view(protocol, 1, 2, 3, leader=1, options=Options(driver_consumes=True))
     b.say(1, "a", "b")
     b.go_on(rounds=5)
-    b.step(1, Change(G, left=(2,)))
+    change(b, protocol, left=(2,))
     b.go_on(rounds=5)
     assert b.story(2) == ["123", "a", "b", "13"]
     b.step(2, Consumed(G, 1), Consumed(G, 1))
@@ -306,10 +256,11 @@ def test_what_is_taken_after_the_last_view_and_before_the_group_is_closed_does_n
 # -- the door -------------------------------------------------------------------------------------
 
 
-def test_the_headers_of_a_channel_are_the_memberships_then_the_protocols() -> None:
+def test_the_headers_of_a_channel_are_those_of_changes_then_the_protocols() -> None:
     for protocol in PROTOCOLS.values():
         headers = headers_of(protocol)
-        assert headers == (*MEMBERSHIP_HEADERS, *protocol.headers)
+        first = (*FLUSH_HEADERS, *GATE_HEADERS) if protocol.together is None else ()
+        assert headers == (*first, *protocol.headers)
         assert len(set(headers)) == len(headers)
 
 
@@ -322,10 +273,10 @@ def inner(header: msgspec.Struct) -> msgspec.Struct:
 def test_whatever_leaves_a_group_has_a_header_of_its_channel(
     protocol: type[OrderingProtocol],
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, others=(4,))
+    b = with_view(protocol, 1, 2, 3, leader=1, others=(4,))
     for p in (1, 2, 3):
         b.say(p, "m")
-    b.step(1, Change(G, joined=(4,), left=(3,)))
+    change(b, protocol, joined=(4,), left=(3,))
     seen = set()
     for _ in range(500):
         seen |= {type(inner(packet.header)) for packet in b.flight}
@@ -370,13 +321,13 @@ def test_the_output_of_a_step_is_of_that_step_alone() -> None:
 
 @every_protocol
 @pytest.mark.parametrize("network", ["N0", "N1"])
-def test_a_copy_of_a_stack_steps_as_the_original_and_does_not_touch_it(
+def test_a_copy_of_a_process_steps_as_the_original_and_does_not_touch_it(
     protocol: type[OrderingProtocol], network: Network
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, others=(4,), network=network)
+    b = with_view(protocol, 1, 2, 3, leader=1, others=(4,), network=network)
     for p in (1, 2, 3):
         b.say(p, "m")
-    b.step(1, Change(G, joined=(4,)))
+    change(b, protocol, joined=(4,))
     b.arrive(*b.flight[::2])
     for p in (1, 2, 3):
         machine = stack(b, p)
@@ -409,34 +360,18 @@ def test_different_protocols_in_different_groups_do_not_disturb_each_other() -> 
     assert sorted(b.texts(1)) == sorted(b.texts(2)) == ["1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize("protocol", [SequencerPB, SequencerBB])
-def test_a_joiner_that_knows_the_sequencer_is_admitted_by_nobody_else(
-    protocol: type[OrderingProtocol],
-) -> None:
-    b = led(protocol, 1, 2, leader=1, others=(3,))
-    stack(b, 3).close(G)
-    stack(b, 3).open(G, protocol, leader=1)
-    before = stack(b, 3).fingerprint()
-    b.step(3, Receive(2, G, 1, ViewEntry(7, 2, (1, 2, 3), (3,), (), 0)))
-    assert b.faults == [(3, 2, "process 2 admits to a group that process 1 leads")]
-    assert stack(b, 3).fingerprint() == before
-    b.step(1, Change(G, joined=(3,)))
-    b.settle()
-    assert b.story(3) == ["123"]
-
-
 # -- one that is gone for good --------------------------------------------------------------------
 
 
 @every_protocol
 @pytest.mark.parametrize("leader", [1, 0])
-def test_the_view_in_force_is_known_also_to_a_leader_that_is_no_member(
+def test_the_view_in_force_is_known_to_its_members(
     protocol: type[OrderingProtocol], leader: int
 ) -> None:
-    b = led(protocol, 1, 2, leader=leader)
+    b = with_view(protocol, 1, 2, leader=leader)
     b.settle()
-    views = [stack(b, p).view(G) for p in (leader, 1, 2)]
-    assert [view and (view.members, view.leader) for view in views] == [((1, 2), leader)] * 3
+    views = [stack(b, p).view(G) for p in (1, 2)]
+    assert [view and (view.members, view.leader) for view in views] == [((1, 2), leader)] * 2
     assert stack(b, 1).view(9) is None
 
 
@@ -445,16 +380,16 @@ def test_the_view_in_force_is_known_also_to_a_leader_that_is_no_member(
 def test_nothing_is_kept_of_one_that_is_gone_for_good(
     protocol: type[OrderingProtocol], network: Network
 ) -> None:
-    b = led(protocol, 1, 2, 3, leader=1, network=network)
+    b = with_view(protocol, 1, 2, 3, leader=1, network=network)
     b.settle()
     b.say(3, "m")
     b.settle()
-    b.step(1, Change(G, left=(3,)))
+    change(b, protocol, left=(3,))
     b.settle()
     for p in (1, 2):
         stack(b, p).gone_for_good(3)
-        machine = stack(b, p).protocols[G]
-        assert 3 not in stack(b, p).links
+        machine = stack(b, p).groups.machines[G]
+        assert 3 not in stack(b, p).links.links
         if isinstance(machine, SequencedProtocol):
             assert 3 not in machine.done
             assert machine.sequencer is None or 3 not in machine.sequencer.book.last
@@ -477,7 +412,7 @@ def test_what_one_that_is_gone_for_good_had_not_consumed_is_dropped() -> None:
     stack(b, 1).gone_for_good(3)
     b.settle()
     assert b.stable[1] == 1
-    machine = stack(b, 1).protocols[G]
+    machine = stack(b, 1).groups.machines[G]
     assert isinstance(machine, SequencerPB)
     assert machine.sequencer is not None
     assert machine.sequencer.book.history == {}

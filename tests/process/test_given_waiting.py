@@ -1,19 +1,19 @@
-"""Why is it held back? What a stack adds to the answers of its protocols."""
+"""Why is it held back? What a process adds to the answers of its protocols."""
 
 from __future__ import annotations
 
-from machines import Bench, G, led, stacks
-from ordercast.core.events import Change, Receive, View
+from machines import Bench, G, stacks
+from ordercast.core.events import Receive, View
 from ordercast.core.waiting import NOBODY, Awaited, Waiting
+from ordercast.process.given import GivenGroups
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.reliable import Reliable, ReliableData
 from ordercast.reliability.link import Linked
-from ordercast.stack.stack import Stack
 
 
 def held(b: Bench, p: int) -> list[Waiting]:
     machine = b.machines[p]
-    assert isinstance(machine, Stack)
+    assert isinstance(machine, GivenGroups)
     return machine.held_back()
 
 
@@ -48,19 +48,6 @@ def test_a_relayed_packet_that_overtook_its_view_is_that_of_its_origin() -> None
     b.view(1, 2, 3)
     b.step(1, Receive(2, G, 2, ReliableData(3, 1, 0), b"m"))
     assert held(b, 1) == [Waiting(G, 3, 0, (view(2),), b"m")]
-
-
-def test_what_is_said_during_a_flush_waits_for_the_next_view() -> None:
-    b = led(Fifo, 1, 2, leader=1, others=(3,))
-    before = b.log[2][-1]
-    assert isinstance(before, View)
-    b.step(1, Change(G, joined=(3,)))
-    b.bring(1, 2)
-    b.say(2, "m")
-    assert held(b, 2) == [Waiting(G, 2, 0, (view(before.number + 1),), b"m")]
-    b.carry()
-    assert held(b, 2) == []
-    assert b.texts(2) == ["m"]
 
 
 def test_a_packet_behind_a_gap_of_its_link_waits_for_every_packet_that_is_missing() -> None:

@@ -1,1 +1,0 @@
-"""Membership, links and ordering, put together: one machine per process."""
