@@ -22,7 +22,7 @@ from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement.random_cluster import RandomCluster
 from tests.agreement.simulated_cluster import PHANTOM
-from tests.fuzzing.mutate import Seen, drawn, mutated
+from fuzz.mutate import Seen, drawn, mutated
 
 STRANGER = PHANTOM + 5000
 SENDERS = ("coordinator", "member", "applicant", "former", "stranger", "contact", "itself")

@@ -33,7 +33,7 @@ from tests.agreement import faulty_agreements as faulty
 from tests.agreement.fuzzed_cluster import STRANGER, lying_run, probe_run
 from tests.agreement.scripted_cluster import ScriptedCluster
 from tests.agreement.simulated_cluster import TIMEOUT_TICKS
-from tests.fuzzing.mutate import Seen, drawn, mutated
+from fuzz.mutate import Seen, drawn, mutated
 
 HUGE = 1 << 62
 MODES = {

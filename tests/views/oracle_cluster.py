@@ -22,6 +22,7 @@ from ordercast.protocols.sequencing.orders import (
     SequencingGlobal,
     SequencingHybrid,
 )
+from ordercast.errors import PeerError
 from ordercast.views.changes import Changes, Lead
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Change, Next, Row, WantDrained, WantIn, WantMoved, WantRefounded
@@ -92,6 +93,9 @@ class OracleNode:
     def send(self, to, header) -> None:
         for p in to:
             self.sent.append((p, "cluster", header))
+
+    def blame(self, p, why) -> None:
+        raise PeerError(f"{p}: {why}")
 
     def carry_out(self) -> None:
         out = self.out

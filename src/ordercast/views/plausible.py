@@ -105,8 +105,8 @@ def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
         bounded("change", said.number, 0, done + MAX_BEHIND)
     if len(said.rows) > MAX_GROUPS:
         raise PeerError(f"{len(said.rows)} groups; at most {MAX_GROUPS} are allowed")
-    if said.number and (said.newest is None or said.newest.number != said.number):
-        raise PeerError(f"the rows of change {said.number} come without it")
+    if said.number != (0 if said.newest is None else said.newest.number):
+        raise PeerError(f"the rows of change {said.number} come without it, or with another one")
     groups = [one.entry.gid for one in said.rows]
     if len(set(groups)) != len(groups):
         raise PeerError("a group has two rows")
