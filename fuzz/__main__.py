@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 from collections import Counter
 from time import monotonic
 
@@ -20,7 +21,7 @@ from fuzz.moments import STATES
 ROOM = 2 << 30  # bytes that a campaign may take: more is a packet that makes a node large
 EVERY = 20  # runs after which it says how far it is
 
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def arguments() -> argparse.Namespace:
@@ -36,12 +37,12 @@ def main() -> int:
     """Exit code 1 if anything was found that nobody knew of."""
     wanted = arguments()
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    begun = monotonic()
+    begun, sources = monotonic(), results.hash_of_sources()
     book = campaign(wanted.frames, 60 * wanted.minutes, wanted.seed, after_run=tell_progress)
     tell(book)
     found = list(book.findings.values())
     if wanted.record:
-        results.write(results.results_of(book, wanted.seed, monotonic() - begun))
+        results.write(results.results_of(book, sources, wanted.seed, monotonic() - begun))
     bad = unexplained(found)
     for finding in bad:
         tell_finding(finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from random import Random
 from time import monotonic
@@ -12,9 +13,11 @@ from fuzz.lies import Liar
 from fuzz.moments import Moment, Run, moments_of, run_of
 from fuzz.mutate import Seen
 from fuzz.trial import failure_of, patience, perform, script_of
+from ordercast.simulation.run import no_collection
 
-MOMENTS = 5  # of each kind of state, in each run
-TRIALS = 10  # of each moment
+MOMENTS = 4  # of each kind of state, in each run
+TRIALS = 20  # of each moment
+WEIGHED = 4  # of so many trials one looks at the room that the node takes
 OCTETS = 300  # byte strings for decoders, in each run
 
 
@@ -23,19 +26,21 @@ def campaign(
     seconds: float,
     first: int = 0,
     *,
+    runs: int = 1,
     moments: int = MOMENTS,
     trials: int = TRIALS,
     after_run: Callable[[Book], None] = lambda book: None,
 ) -> Book:
-    """From run `first` on; at least one run."""
+    """From run `first` on; at least so many runs."""
     book, end = Book(), monotonic() + seconds
     readers = octets.readers()
-    with patience():
-        while not book.runs or (book.total < frames and monotonic() < end):
+    with patience(), no_collection():
+        while book.runs < runs or (book.total < frames and monotonic() < end):
             run = run_of(first + book.runs)
             _fuzz_run(book, run, moments, trials)
             _fuzz_octets(book, run, readers)
             book.runs += 1
+            gc.collect()
             after_run(book)
     return book
 
@@ -51,10 +56,10 @@ def _fuzz_run(book: Book, run: Run, of_each: int, trials: int) -> None:
 
 def _fuzz_moment(book: Book, moment: Moment, seen: Seen, rng: Random, trials: int) -> None:
     process, before = moment.process(), book.tally.frames
-    for _ in range(trials):
+    for trial in range(trials):
         liar = Liar(moment, process, seen, rng)
         steps = script_of(liar, rng)
-        failure = perform(moment, steps, liar, book.tally)
+        failure = perform(moment, steps, liar, book.tally, weigh=trial % WEIGHED == 0)
         book.tally.refused += liar.refused
         if failure is not None:
             book.note(moment, steps, liar, failure)

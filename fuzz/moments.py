@@ -101,7 +101,7 @@ def arenas_of(protocol: type[OrderingProtocol]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def run_of(number: int, protocols: tuple[str, ...] = tuple(PROTOCOLS)) -> Run:
+def run_of(number: int) -> Run:
     """The protocols take turns, then the arenas of each, then seeds."""
     turn, which = divmod(number, len(PROTOCOLS))
     protocol = tuple(PROTOCOLS)[which]
@@ -115,7 +115,10 @@ def config_of(run: Run) -> ClusterConfig:
     config = ARENAS[run.arena](PROTOCOLS[run.protocol], run.seed)
     last = max((fault.at_ms for fault in config.faults), default=0.0)
     return msgspec.structs.replace(
-        config, checks=False, trace="application", until_ms=min(config.until_ms, last + AFTERMATH_MS)
+        config,
+        checks=False,
+        trace="application",
+        until_ms=min(config.until_ms, last + AFTERMATH_MS),
     )
 
 

@@ -1,7 +1,7 @@
 """Bytes that are not what they should be: every decoder answers with a `FrameError` or a message.
 
-    spoilt(raw, rng)          the same bytes with something changed
-    readers()                 every decoder of the wire and of datagrams, with honest bytes for it
+spoilt(raw, rng)          the same bytes with something changed
+readers()                 every decoder of the wire and of datagrams, with honest bytes for it
 """
 
 from __future__ import annotations

@@ -44,13 +44,13 @@ def hash_of_sources() -> str:
     return digest.hexdigest()
 
 
-def results_of(book: Book, first: int, seconds: float) -> Results:
+def results_of(book: Book, sources: str, first: int, seconds: float) -> Results:
     """A campaign as it is recorded."""
     by_machine: dict[str, dict[str, int]] = defaultdict(dict)
     for (protocol, state), frames in sorted(book.frames.items()):
         by_machine[protocol][state] = frames
     return Results(
-        hash_of_sources(), datetime.now(UTC).date().isoformat(), first, book.runs, round(seconds),
+        sources, datetime.now(UTC).date().isoformat(), first, book.runs, round(seconds),
         book.moments, book.total, book.tally.refused, book.tally.faults,
         sum(book.octets.values()), dict(by_machine), dict(sorted(book.tally.ended.items())),
         sum(book.tally.doubted.values()), list(book.findings.values()),

@@ -15,6 +15,7 @@ from ordercast.core.changing import NextEra, NumbersEnd
 from ordercast.core.events import Consumed, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
@@ -22,7 +23,6 @@ from ordercast.protocols.sequencing.orders import (
     SequencingGlobal,
     SequencingHybrid,
 )
-from ordercast.errors import PeerError
 from ordercast.views.changes import Changes, Lead
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Change, Next, Row, WantDrained, WantIn, WantMoved, WantRefounded
