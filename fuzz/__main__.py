@@ -38,24 +38,31 @@ def main() -> int:
     wanted = arguments()
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
     begun, sources = monotonic(), results.hash_of_sources()
-    book = campaign(wanted.frames, 60 * wanted.minutes, wanted.seed, after_run=tell_progress)
+    book = campaign(wanted.frames, 60 * wanted.minutes, wanted.seed, after_run=Progress().tell)
     tell(book)
     found = list(book.findings.values())
     if wanted.record:
         results.write(results.results_of(book, sources, wanted.seed, monotonic() - begun))
     bad = unexplained(found)
-    for finding in bad:
-        tell_finding(finding)
     gone = not_found(found) if book.runs > max((k.run for k in KNOWN), default=0) else []
     for known in gone:
         console.print(f"known and not found any more: {known}", style="red", markup=False)
     return 1 if bad or gone else 0
 
 
-def tell_progress(book: Book) -> None:
-    if book.runs % EVERY == 0:
-        found = len(book.findings)
-        console.print(f"{book.runs:6,} runs, {book.total:9,} frames, {found} findings")
+class Progress:
+    """How far a campaign is, and what it finds, as it goes."""
+
+    def __init__(self) -> None:
+        self.told = 0  # findings
+
+    def tell(self, book: Book) -> None:
+        """After a run."""
+        for finding in unexplained(list(book.findings.values())[self.told :]):
+            tell_finding(finding)
+        self.told = len(book.findings)
+        if book.runs % EVERY == 0:
+            console.print(f"{book.runs:6,} runs, {book.total:9,} frames, {self.told} findings")
 
 
 def tell(book: Book) -> None:
@@ -91,7 +98,9 @@ def tell(book: Book) -> None:
 
 def tell_finding(finding: Finding) -> None:
     """One that nobody knew of, with its witness."""
-    console.print(f"{finding.protocol}: {finding.says}", style="red", markup=False, soft_wrap=True)
+    told = f"{finding.kind} {finding.place} {finding.function}: {finding.header} in {finding.state}"
+    said = f"{told}, run {finding.run}, {finding.protocol}: {finding.says}"
+    console.print(said, style="red", markup=False, soft_wrap=True)
     for line in finding.witness:
         console.print(f"    {line}", markup=False, soft_wrap=True)
 

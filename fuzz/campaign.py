@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from time import monotonic
 
@@ -31,10 +32,10 @@ def campaign(
     trials: int = TRIALS,
     after_run: Callable[[Book], None] = lambda book: None,
 ) -> Book:
-    """From run `first` on; at least so many runs."""
+    """From run `first` on; at least so many runs, unless it is interrupted."""
     book, end = Book(), monotonic() + seconds
     readers = octets.readers()
-    with patience(), no_collection():
+    with patience(), no_collection(), suppress(KeyboardInterrupt):
         while book.runs < runs or (book.total < frames and monotonic() < end):
             run = run_of(first + book.runs)
             _fuzz_run(book, run, moments, trials)
