@@ -10,7 +10,7 @@ from fuzz.lies import Liar
 from fuzz.moments import Moment, Run
 from fuzz.trial import Failure, Step, Tally, header_of, shortest
 
-SHOWN = 400  # characters of one event of a witness
+SHOWN = 1000  # characters of one event of a witness
 HONEST = "an honest event"
 
 Key = tuple[str, str, str, str]

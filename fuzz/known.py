@@ -30,9 +30,10 @@ class Known(msgspec.Struct, frozen=True):
 KNOWN: tuple[Known, ...] = (
     Known(
         "blame", "-", "-", "Global",
-        "two_layered: a gateway passes on a frame of a member with a number that is too high. The "
-        "member is blamed that is the gateway of the site, and not the sender of the packet",
-        161,
+        "two_layered/group.py, accepted: a gateway broadcasts in its site what another gateway "
+        "sends, also a frame out of turn, and then blames itself; its members would blame it, too. "
+        "on_GLOBAL must look at the frame before it is broadcast, and blame the sender",
+        7,
     ),
 )  # fmt: skip
 

@@ -17,7 +17,8 @@ import enum
 import types
 import typing
 from collections import defaultdict
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from random import Random
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -33,13 +34,9 @@ LONG = b"x" * 5000
 MAX_SEEN = 400  # values kept of each type
 MAX_ITEMS = 4  # in a drawn tuple
 
-_origin = cache(get_origin)
-_arguments = cache(get_args)
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+_origin: Callable[[Any], Any] = cache(get_origin)
+_arguments: Callable[[Any], tuple[Any, ...]] = cache(get_args)
+_hints: Callable[[Any], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
 
 
 class Seen:

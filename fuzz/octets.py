@@ -15,7 +15,7 @@ import msgspec
 
 from fuzz.mutate import EXTREMES, Seen, drawn
 from ordercast.errors import FrameError
-from ordercast.process.headers import CLUSTER_HEADERS, headers_of
+from ordercast.process.headers import CLUSTER_HEADERS, Headers, headers_of
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import LinkAck, Linked
 from ordercast.runtime import control
@@ -85,7 +85,9 @@ def readers() -> list[Reader]:
 def _channels() -> Iterator[Reader]:
     """Frames, as they come in over a connection, in two reads."""
     rng, seen = Random("headers"), Seen()
-    kinds = {name: (*headers_of(page), Linked) for name, page in PROTOCOLS.items()}
+    kinds: dict[str, Headers] = {
+        name: (*headers_of(page), Linked) for name, page in PROTOCOLS.items()
+    }
     kinds |= {"cluster": CLUSTER_HEADERS, "links": (LinkAck,), "control": control.CONTROLS}
     for name, headers in kinds.items():
         codec = ChannelCodec(headers)

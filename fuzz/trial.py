@@ -32,6 +32,7 @@ from fuzz.lies import MAX_ERA, Liar
 from fuzz.moments import Moment
 from ordercast.core.events import Receive, Timer
 from ordercast.core.output import Output
+from ordercast.membership.agreement import Dissolved
 from ordercast.process.process import Process
 from ordercast.reliability.link import Linked
 
@@ -42,7 +43,7 @@ LIES = (2, 4, 8, 16, 24)
 HONEST = 4  # steps of honest events, at most
 TIMERS = 4  # that the copy asked for, and that ring at the end
 CERTAIN = ("traffic", "after a crash", "entering a group", "group change", "moving")
-"""A node that is in the cluster, and does not leave: no other than the coordinator can end it."""
+"""Of a node that is in the cluster and does not leave."""
 SOURCES = f"{Path('src') / 'ordercast'}"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -143,7 +144,7 @@ def perform(
             timers |= dict.fromkeys((g, name) for g, name, ms in out.timers if ms >= 0)
         if process.over:
             tally.ended[liar.kind if step.is_lie else "later"] += 1
-            if step.is_lie and liar.kind != "coordinator" and moment.state in CERTAIN:
+            if step.is_lie and _must_go_on(process, moment, liar):
                 return Failure("ended", "-", "-", f"{liar.kind}: {out.news}"[:300])
             return None
     for g, name in list(timers)[:TIMERS]:
@@ -151,6 +152,13 @@ def perform(
         if failure is not None:
             return failure
     return _room(process, moment, given) if weigh else None
+
+
+def _must_go_on(process: Process, moment: Moment, liar: Liar) -> bool:
+    """No other than the coordinator can end a node that is in. A side of a partition that has
+    offered to go over to another one ends if that one lets it come."""
+    offered = any(isinstance(news, Dissolved) for news in process.out.news)
+    return liar.kind != "coordinator" and moment.state in CERTAIN and not offered
 
 
 def _take(process: Process, step: Step, liar: Liar, tally: Tally) -> Failure | None:
