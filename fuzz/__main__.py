@@ -15,7 +15,7 @@ from rich.table import Table
 from fuzz import results
 from fuzz.campaign import campaign
 from fuzz.findings import Book, Finding
-from fuzz.known import KNOWN, not_found, unexplained
+from fuzz.known import not_found, unexplained
 from fuzz.moments import STATES
 
 ROOM = 2 << 30  # bytes that a campaign may take: more is a packet that makes a node large
@@ -44,7 +44,8 @@ def main() -> int:
     if wanted.record:
         results.write(results.results_of(book, sources, wanted.seed, monotonic() - begun))
     bad = unexplained(found)
-    gone = not_found(found) if book.runs > max((k.run for k in KNOWN), default=0) else []
+    done = range(wanted.seed, wanted.seed + book.runs)
+    gone = [known for known in not_found(found) if known.run in done]
     for known in gone:
         console.print(f"known and not found any more: {known}", style="red", markup=False)
     return 1 if bad or gone else 0
