@@ -43,6 +43,9 @@ class Nowhere:
     def may_leave(self, p):
         return True
 
+    def blame(self, p, why):
+        pass
+
 
 class FuzzedCluster(RandomCluster):
     """A random run whose machines are probed."""

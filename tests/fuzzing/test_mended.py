@@ -5,6 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.changing import FrameAt, FramesEnd
+from ordercast.core.events import Timer
+from ordercast.membership.agreement_headers import Ballot, EndView, ProposeView
+from ordercast.membership.node_view import NodeView, ViewId
+from ordercast.process.commands import Broken
+from ordercast.process.process import CLUSTER_GROUP
 from ordercast.views.headers import Change, Next, Plan, Rows, Stop
 from tests.fuzzing.few_nodes import FewNodes
 
@@ -40,3 +45,25 @@ def test_a_lie_that_waits_for_its_term_is_the_fault_of_the_liar_and_the_term_beg
     cluster.say(1, b"m")
     cluster.carry()
     assert cluster.delivered[2] == [b"m"]
+
+
+def test_a_proposal_that_was_put_off_and_contradicts_another_ends_no_node():
+    """0 dies. 1 lets 2 accept a view, then proposes to recover under the same ballot: 2 hears a
+    majority, and puts that off. When 1 is silent, too, 2 looks at it again, at its own tick."""
+    cluster = FewNodes(3)
+    node = cluster.nodes[2]
+    view = node.node_view
+    cluster.step(2, Broken(0))
+    cluster.hear(2, 1, EndView(view.id, Ballot(1, 1)))
+    nodes = view.nodes[1:]
+    id = ViewId(number=view.number + 1)
+    without = NodeView(id, nodes, (1, 2), view.number + 1, parent=view.id)
+    recovered = msgspec.structs.replace(without, id=ViewId(1, 1, id.number))
+    cluster.hear(2, 1, ProposeView(view.id, Ballot(1, 1), without))
+    cluster.hear(2, 1, ProposeView(view.id, Ballot(1, 1), recovered))
+    assert node.agreement.pending and not cluster.faults
+    cluster.step(2, Broken(1))
+    for _ in range(8):
+        cluster.step(2, Timer(CLUSTER_GROUP, "tick"))
+    assert [fault[:2] for fault in cluster.faults] == [(2, 1)]
+    assert not node.agreement.pending and not node.over

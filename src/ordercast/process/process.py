@@ -359,6 +359,7 @@ class Process(PlainState):
         self.out.transmits.append((to, CLUSTER_GROUP, 0, header, b""))
 
     def blame(self, p: ProcessId, why: str) -> None:
+        """Also for the agreement."""
         self.out.faults.append((p, why))
 
     def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
