@@ -20,6 +20,7 @@ from fuzz.mutate import LONG, Seen, drawn, mutated
 from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import FrameError
+from ordercast.membership.agreement_headers import Ballot
 from ordercast.process.headers import CLUSTER_HEADERS, Headers, headers_of
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
@@ -160,7 +161,7 @@ class Liar:
             return header
         timely = {
             "view": view.id,
-            "ballot": self.process.agreement.promised,
+            "ballot": self._ballot(),
             "term": self.process.changes.term + (self.rng.random() < 0.2),
             "attempt": self.process.changes.attempt,
         }
@@ -170,6 +171,11 @@ class Liar:
             if name in timely and type(getattr(header, name)) is type(timely[name])
         }
         return msgspec.structs.replace(header, **fields)
+
+    def _ballot(self) -> Ballot:
+        """The one that was promised, or the next of this liar."""
+        promised = self.process.agreement.promised
+        return promised if self.rng.random() < 0.6 else Ballot(promised.n + 1, self.pid)
 
     # -- the wire ---------------------------------------------------------------------------------
 

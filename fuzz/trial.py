@@ -33,7 +33,8 @@ from fuzz.moments import Moment
 from ordercast.core.events import Receive, Timer
 from ordercast.core.output import Output
 from ordercast.membership.agreement import Dissolved
-from ordercast.process.process import Process
+from ordercast.process.commands import Broken
+from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.reliability.link import Linked
 
 SECONDS = 1.0  # of CPU, for one step
@@ -41,6 +42,7 @@ MANY = 2000  # packets, deliveries or timers of one step
 LARGE = 200_000  # bytes by which a node may grow in a trial, beside what it was given
 LIES = (2, 4, 8, 16, 24)
 HONEST = 4  # steps of honest events, at most
+SILENCES = 0.3  # of trials end with nodes that fall silent
 TIMERS = 4  # that the copy asked for, and that ring at the end
 CERTAIN = ("traffic", "after a crash", "entering a group", "group change", "moving")
 """Of a node that is in the cluster and does not leave."""
@@ -113,7 +115,18 @@ def script_of(liar: Liar, rng: Random) -> list[Step]:
         at += 1
     if steps and steps[-1].is_lie:
         steps += [Step(batch, False) for batch in liar.moment.following[HONEST:][:2]]
+    if rng.random() < SILENCES:
+        steps += _silence(liar, rng)
     return steps
+
+
+def _silence(liar: Liar, rng: Random) -> list[Step]:
+    """Connections break, and time passes: what was put off is looked at again."""
+    process = liar.process
+    others = [p for p in process.pids if p != process.me]
+    lost = rng.sample(others, min(len(others), rng.choice((1, 1, 2, 9))))
+    ticks = [Timer(CLUSTER_GROUP, "tick")] * rng.choice((1, 4, 12))
+    return [Step((event,), False) for event in (*map(Broken, lost), *ticks)]
 
 
 def header_of(step: Step) -> str:
