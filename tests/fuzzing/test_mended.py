@@ -10,7 +10,8 @@ from ordercast.membership.agreement_headers import Ballot, EndView, ProposeView
 from ordercast.membership.node_view import NodeView, ViewId
 from ordercast.process.commands import Broken
 from ordercast.process.process import CLUSTER_GROUP
-from ordercast.views.headers import Change, Next, Plan, Rows, Stop
+from ordercast.views.groups import GroupEntry
+from ordercast.views.headers import Change, Next, Plan, Rows, Stop, WantIn
 from tests.fuzzing.few_nodes import FewNodes
 
 
@@ -67,3 +68,14 @@ def test_a_proposal_that_was_put_off_and_contradicts_another_ends_no_node():
         cluster.step(2, Timer(CLUSTER_GROUP, "tick"))
     assert [fault[:2] for fault in cluster.faults] == [(2, 1)]
     assert not node.agreement.pending and not node.over
+
+
+def test_nobody_becomes_a_guest_of_a_group_that_only_members_may_send_to():
+    """Every member would fail when the next view begins."""
+    group = GroupEntry(1, "g", "causal", "slow", 0)
+    cluster = FewNodes(3, group)
+    other = GroupEntry(2, "h", "causal", "slow", 0)
+    cluster.hear(0, 2, WantIn(other, "guest"))
+    cluster.carry()
+    assert [fault[:2] for fault in cluster.faults] == [(0, 2)]
+    assert 2 not in cluster.nodes[0].rows

@@ -320,6 +320,7 @@ class Changes(PlainState):
 
     def _on_want_in(self, groups: Groups, src: ProcessId, want: WantIn) -> None:
         plausible.entry(want.group, groups.page)
+        plausible.guests((src,) if want.part == "guest" else (), want.group, groups.page)
         plausible.bounded("remembered view", want.memory, 0)
         known = self.target.aim_of(self.directory, want.group.gid)
         groups_now = max(len(self.directory.rows), len(self.target.aims))
