@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep chaos experiments docs browser lock clean notebook
+.PHONY: help demo test check bench sweep chaos fuzz experiments docs browser lock clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -37,6 +37,9 @@ sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 
 chaos: $(READY) ## random faults on live clusters, judged from outside; bounded in time
 	@$(BIN)/python -m chaos $(ARGS)
+
+fuzz: $(READY) ## wrong packets for nodes in every state that simulated runs reach; bounded in time
+	@$(BIN)/python -m fuzz $(ARGS)
 
 experiments: $(READY) ## every claim of the sources measured, with figures; resumable
 	@$(BIN)/python -m experiments $(ARGS)

@@ -16,13 +16,13 @@ from collections import Counter
 
 import msgspec
 
+from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
 from ordercast.membership.agreement import Standing
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement.random_cluster import RandomCluster
 from tests.agreement.simulated_cluster import PHANTOM
-from tests.fuzzing.mutate import Seen, drawn, mutated
 
 STRANGER = PHANTOM + 5000
 SENDERS = ("coordinator", "member", "applicant", "former", "stranger", "contact", "itself")
@@ -42,6 +42,9 @@ class Nowhere:
 
     def may_leave(self, p):
         return True
+
+    def blame(self, p, why):
+        pass
 
 
 class FuzzedCluster(RandomCluster):

@@ -57,6 +57,9 @@ class Node:
     def may_leave(self, p):
         return True
 
+    def blame(self, p, why):
+        self.run.blamed[why] += 1
+
 
 class SimulatedCluster:
     """Hosts on which processes start, with all that happens between them."""

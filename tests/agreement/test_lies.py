@@ -11,6 +11,7 @@ import random
 import msgspec
 import pytest
 
+from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
 from ordercast.membership.agreement import Agreement, Standing
 from ordercast.membership.agreement_headers import (
@@ -33,7 +34,6 @@ from tests.agreement import faulty_agreements as faulty
 from tests.agreement.fuzzed_cluster import STRANGER, lying_run, probe_run
 from tests.agreement.scripted_cluster import ScriptedCluster
 from tests.agreement.simulated_cluster import TIMEOUT_TICKS
-from tests.fuzzing.mutate import Seen, drawn, mutated
 
 HUGE = 1 << 62
 MODES = {

@@ -12,12 +12,12 @@ import time
 from collections import Counter, deque
 
 from ordercast.core.events import Multicast, Timer
+from ordercast.core.output import Output
 from ordercast.core.protocol import Options
 from ordercast.membership.node_view import NodeEntry
 from ordercast.views.changes import Changes
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row, WantIn, WantMoved
-from tests.views.fuzz import twin
 from tests.views.judge import judge
 from tests.views.oracle_cluster import ORDERS, OracleCluster, OracleNode, node_view
 from tests.views.watch import Watch
@@ -40,6 +40,18 @@ SCENES = {  # name: (order, rows {group: (members, leader)}, events)
     "wish": ("total", {1: ((0, 1), 1), 2: ((1, 2), 2)},
              [("out", 2, 2), ("in", 2, 2), ("crash", 0)]),
 }  # fmt: skip
+
+
+def twin(node):
+    """An independent copy of a node."""
+    copy = object.__new__(OracleNode)
+    copy.__dict__.update(node.__dict__)
+    copy.service, copy.changes = node.service.copy(), node.changes.copy()
+    copy.out = copy.service.out = Output()
+    copy.sent, copy.log, copy.timers = [], list(node.log), list(node.timers)
+    copy.untaken, copy.now = Counter(node.untaken), dict(node.now)
+    copy.count = Counter(node.count)
+    return copy
 
 
 class Scene(OracleCluster):

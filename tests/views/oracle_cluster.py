@@ -15,6 +15,7 @@ from ordercast.core.changing import NextEra, NumbersEnd
 from ordercast.core.events import Consumed, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
@@ -92,6 +93,9 @@ class OracleNode:
     def send(self, to, header) -> None:
         for p in to:
             self.sent.append((p, "cluster", header))
+
+    def blame(self, p, why) -> None:
+        raise PeerError(f"{p}: {why}")
 
     def carry_out(self) -> None:
         out = self.out

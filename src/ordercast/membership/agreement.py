@@ -213,6 +213,9 @@ class Cluster(Protocol):
     def may_leave(self, p: ProcessId) -> bool:
         """At the coordinator: does p number nothing any more?"""
 
+    def blame(self, p: ProcessId, why: str) -> None:
+        """A packet of p that was kept for later breaks the protocol."""
+
 
 class Agreement(PlainState):
     """One node's part in the views of its cluster."""
@@ -734,7 +737,15 @@ class Agreement(PlainState):
         for src, header in tuple(self.pending.items()):
             if src in self.electors and self._may_lead(src):
                 self.pending.pop(src, None)
-                self.receive(cluster, src, header)
+                self._receive_pending(cluster, src, header)
+
+    def _receive_pending(self, cluster: Cluster, src: ProcessId, header: msgspec.Struct) -> None:
+        """Whatever it was that let us look at it again, a tick or a packet of another node: a fault
+        in it is that of its sender, and no end of ours."""
+        try:
+            self.receive(cluster, src, header)
+        except PeerError as fault:
+            cluster.blame(src, str(fault))
 
     def _check_ballot(self, src: ProcessId, ballot: Ballot) -> None:
         """A ballot is asked for by the one that leads, in its own name."""

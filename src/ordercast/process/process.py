@@ -358,6 +358,10 @@ class Process(PlainState):
     def send(self, to: tuple[ProcessId, ...], header: msgspec.Struct) -> None:
         self.out.transmits.append((to, CLUSTER_GROUP, 0, header, b""))
 
+    def blame(self, p: ProcessId, why: str) -> None:
+        """Also for the agreement."""
+        self.out.faults.append((p, why))
+
     def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
         """Eras end, and the next ones begin, at all machines concerned."""
         groups, rows = self.groups, self.changes.directory.rows

@@ -7,8 +7,8 @@ There is a window for each group, and one for all groups of the node together. A
 in both. The first keeps a group with a slow member from taking all room of the node; the second
 keeps the memory of the members bounded however many groups there are.
 
-A window that is always full is a queue, and everything waits in it, heartbeats and view changes too:
-they travel behind data. So a group's window is no larger than what its members consume in half a
+A window that is always full is a queue, and all wait in it, heartbeats and view changes too: they
+travel behind data. So a group's window is no larger than what its members consume in half a
 second, as far as that can be seen (`Pace`).
 
 Who waits and who does not. A multicast waits for room, first come, first served. A multicast from

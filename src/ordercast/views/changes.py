@@ -95,6 +95,9 @@ class Groups(Protocol):
     def send(self, to: tuple[ProcessId, ...], header: msgspec.Struct) -> None:
         """A packet of the cluster."""
 
+    def blame(self, p: ProcessId, why: str) -> None:
+        """A packet of p that was kept for later breaks the protocol."""
+
 
 class Changes(PlainState):
     """One node's part in changes, and the coordinator's."""
@@ -176,7 +179,15 @@ class Changes(PlainState):
         ahead, self.ahead = self.ahead, []
         for src, header in ahead:
             if src in self.nodes:
-                self._take(groups, src, header)
+                self._take_kept(groups, src, header)
+
+    def _take_kept(self, groups: Groups, src: ProcessId, header: Any) -> None:
+        """A packet that came before its term. A fault in it is that of its sender, and no reason
+        for this term not to begin: whoever told us of the view has said nothing wrong."""
+        try:
+            self._take(groups, src, header)
+        except PeerError as fault:
+            groups.blame(src, str(fault))
 
     # -- packets ----------------------------------------------------------------------------------
 
@@ -312,6 +323,7 @@ class Changes(PlainState):
 
     def _on_want_in(self, groups: Groups, src: ProcessId, want: WantIn) -> None:
         plausible.entry(want.group, groups.page)
+        plausible.guests((src,) if want.part == "guest" else (), want.group, groups.page)
         plausible.bounded("remembered view", want.memory, 0)
         known = self.target.aim_of(self.directory, want.group.gid)
         groups_now = max(len(self.directory.rows), len(self.target.aims))

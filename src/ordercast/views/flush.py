@@ -101,8 +101,12 @@ class FrameFlush(PlainState):
         )
 
     def check_ends(self, nexts: Sequence[NextEra]) -> None:
-        if not all(isinstance(next_era.end, FramesEnd) for next_era in nexts):
-            raise PeerError("an era ends with a number, where frames have none")
+        for next_era in nexts:
+            g, end = next_era.view.group, next_era.end
+            if not isinstance(end, FramesEnd):
+                raise PeerError("an era ends with a number, where frames have none")
+            if g in self.protocol.member_of and end.frames and g not in self.held:
+                raise PeerError(f"an era of group {g} ends, which was not stopped here")
 
     def prepare(self, nexts: Sequence[NextEra]) -> None:
         self.lacking, self.asked = {}, set()

@@ -6,7 +6,7 @@ Everything that a node keeps, or passes on, is looked at first. Whoever says wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ordercast.core.changing import End, FramesEnd, Held, NumbersEnd, NumbersHeld, Places
 from ordercast.core.ids import check_name
@@ -50,9 +50,16 @@ def entry(group: GroupEntry, pages: Pages) -> None:
     pages(group.protocol)
 
 
+def guests(said: Collection[int], group: GroupEntry, pages: Pages) -> None:
+    """Those who send to a group and are not members, where its protocol lets them."""
+    if said and (why := pages(group.protocol).declaration.closed):
+        raise PeerError(f"group {group.gid} has no guests: {why}")
+
+
 def row(said: Row, pages: Pages) -> None:
     """A row of the directory, by itself."""
     entry(said.entry, pages)
+    guests(said.guests, said.entry, pages)
     bounded("era", said.era, 1)
     bounded("view", said.number, 0, said.era if said.number <= said.era else MAX_COUNT)
     pids("member", (*said.members, *said.guests))
@@ -105,8 +112,8 @@ def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
         bounded("change", said.number, 0, done + MAX_BEHIND)
     if len(said.rows) > MAX_GROUPS:
         raise PeerError(f"{len(said.rows)} groups; at most {MAX_GROUPS} are allowed")
-    if said.number and (said.newest is None or said.newest.number != said.number):
-        raise PeerError(f"the rows of change {said.number} come without it")
+    if said.number != (0 if said.newest is None else said.newest.number):
+        raise PeerError(f"the rows of change {said.number} come without it, or with another one")
     groups = [one.entry.gid for one in said.rows]
     if len(set(groups)) != len(groups):
         raise PeerError("a group has two rows")
