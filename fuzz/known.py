@@ -27,16 +27,7 @@ class Known(msgspec.Struct, frozen=True):
         return said == (self.kind, self.file, self.function, self.header)
 
 
-TWO_LAYERED = (
-    "two_layered/group.py, accepted: a gateway broadcasts in its site what another gateway sends, "
-    "also a frame out of turn, and then blames itself; its members would blame it, too. "
-    "arrive_global must look at the frame before it is broadcast, and blame the sender"
-)
-
-KNOWN: tuple[Known, ...] = (
-    Known("blame", "-", "-", "Global", TWO_LAYERED, 513),
-    Known("blame", "-", "-", "GlobalFound", TWO_LAYERED, 139),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def unexplained(findings: list[Finding]) -> list[Finding]:

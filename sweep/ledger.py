@@ -23,7 +23,6 @@ PACKAGES = (
     "membership",
     "placement",
     "process",
-    "stack",
     "views",
     "wire",
     "simulation",

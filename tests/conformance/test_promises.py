@@ -15,7 +15,7 @@ from ordercast.simulation import simulate
 from sweep.arenas import ARENAS
 from sweep.trial import FEW_PACKETS, IN_EVERY_RUN, Failure, failures
 
-RUNS = 150  # of each protocol, at least; the sweep begins at seed 0 and goes on for thousands
+RUNS = 200  # of each protocol, at least; the sweep begins at seed 0 and goes on for thousands
 SEEDS = range(1000, 1000 + -(-RUNS // len(ARENAS)))
 
 PAIRS = [

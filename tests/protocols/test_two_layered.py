@@ -458,3 +458,10 @@ def test_a_gateway_blames_a_peer_for(lie: str) -> None:
     b.step(1, Receive(src, G, 1, header, b"m"))
     assert [(who, of) for who, of, _ in b.faults] == [(1, src)]
     assert b.texts(1) == []
+
+
+def test_a_gateway_does_not_pass_on_what_another_sends_out_of_turn_and_blames_that_one() -> None:
+    b = six()
+    b.step(1, Receive(4, G, 1, Global(1, 5, 2, (1, 2)), b"the second frame of 5"))
+    assert [(who, of) for who, of, _ in b.faults] == [(1, 4)]
+    assert not b.find(1, text="the second frame of 5")

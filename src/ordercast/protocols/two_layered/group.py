@@ -220,6 +220,11 @@ class TwoLayered(ConfirmingProtocol):
             raise PeerError(f"subgroup {i} has no process {M.SP}")
         for h, GSQ in self.main.arrive(i, M.GSQ, M.RSQ, M, m):
             _, accepted, payload = self.main.store[h][GSQ]
+            before = self.frames[self.layout.place[accepted.SP]]
+            if accepted.n != before + 1:  # what this process broadcasts, it answers for
+                told = f"frame {accepted.n} of {accepted.SP} after {before}"
+                self.out.faults.append((self.layout.gateways[h], told))
+                continue
             seq = self.broadcast(g, accepted.SP, accepted.n, accepted.RSQ, payload)
             self.pair(0, seq, h, GSQ)
         self.advance(g)
