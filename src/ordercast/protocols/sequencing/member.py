@@ -259,8 +259,11 @@ class Member(Part):
             self._await_stability(g, seat)
 
     def _report_again(self, g: GroupId, seat: Seat) -> None:
-        """The sequencer says nothing new: it lacks our report, unless that is under way."""
-        if (g, "repeat") not in self.timers.running and seat.told[1] >= seat.base:
+        """The sequencer says nothing new: it lacks our report, unless that is under way. What we
+        reported is stable only if it came: then we are silent, or the two would go on for ever."""
+        stable_is_less = seat.stable < seat.told[1] or seat.told[1] == seat.base
+        begun = seat.told[1] >= seat.base
+        if (g, "repeat") not in self.timers.running and begun and stable_is_less:
             self._report(g, seat)
 
     def _await_stability(self, g: GroupId, seat: Seat) -> None:

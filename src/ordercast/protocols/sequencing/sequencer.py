@@ -220,7 +220,8 @@ class Sequencer(Part):
         repeated = ack.held <= book.held.get(p, 0) and ack.done <= book.done[p]
         if book.acknowledged(p, ack.held, ack.done):
             self.progress(g, book)
-        if repeated and self.options.lossy and p != self.me:  # it waits for what was lost
+        waits = repeated and book.base < book.N  # for what was lost
+        if waits and self.options.lossy and p != self.me:
             self._send_marks((p,), g, book)
 
     def progress(self, g: GroupId, book: Book) -> None:
