@@ -6,11 +6,14 @@ import pytest
 
 from ordercast.core.changing import NextEra, NumbersEnd
 from ordercast.core.events import Receive, View
+from ordercast.membership.node_view import NodeEntry
 from ordercast.protocols.sequencing.headers import Accept, Request
 from ordercast.views.changes import Changes
+from ordercast.views.directory import Directory
 from ordercast.views.groups import GroupEntry
-from ordercast.views.headers import Row
+from ordercast.views.headers import Row, WantIn
 from ordercast.views.table import Lead
+from ordercast.views.target import Target
 from tests.views import wrong_machines as wrong
 from tests.views.explorer import explore
 
@@ -76,3 +79,15 @@ def test_only_the_coordinator_moves_what_a_leaving_node_numbers():
     changes.directory.put(Row(GroupEntry(1, "g", "hybrid", "seq", 7), 1, 1, (2,), (), 2))
     assert not changes.unburden(None, 2)
     assert changes.lead is Lead.IDLE and not changes.local
+
+
+def test_a_member_that_wants_to_be_a_guest_is_no_member_any_more():
+    """Its word that it wants out was lost with a coordinator; what it repeats is its new wish."""
+    group = GroupEntry(1, "g", "hybrid", "seq", 7)
+    directory, target = Directory(), Target(0, 1, 1)
+    nodes = tuple(NodeEntry(p, f"p{p}", 1) for p in range(3))
+    directory.put(Row(group, 1, 1, (1, 2), (), 0))
+    target.begin(directory, nodes, {}, lambda _: wrong.page("hybrid"))
+    target.want_in(directory, 2, WantIn(group, "guest"), lambda _: wrong.page("hybrid"))
+    rows = target.next_rows(directory, (), lambda _: wrong.page("hybrid"))
+    assert rows[1].members == (1,)

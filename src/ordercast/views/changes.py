@@ -312,7 +312,7 @@ class Changes(PlainState):
         if want.part == "member":
             return self.me in row.members
         placed = groups.page(row.entry.protocol).together is not None
-        return placed or self.me in row.guests
+        return self.me not in row.members and (placed or self.me in row.guests)
 
     def is_out(self, g: GroupId) -> bool:
         """Is this node out of the group?"""

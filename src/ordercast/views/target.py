@@ -200,9 +200,7 @@ class Target(PlainState):
         if aim is None:
             aim = self._found(directory, want, p, page)
         if want.part == "guest":
-            if page.together is None and p not in (*aim.guests, *aim.members):
-                self._aim(directory, g, guests=(*aim.guests, p))
-                self._lead(directory, g, page)
+            self._let_visit(directory, g, p, pages)
         elif p not in aim.members:
             if self._waits(directory, g, aim, want):
                 self.founders.setdefault(g, {})[p] = want
@@ -212,6 +210,19 @@ class Target(PlainState):
                 self._gather(directory, g, page)
             else:
                 self._join(directory, g, (p,), page)
+
+    def _let_visit(self, directory: Directory, g: GroupId, p: ProcessId, pages: Pages) -> None:
+        """A member that wants to be a guest leaves: its word that it wants out may have been lost
+        with a coordinator."""
+        aim = self.aim_of(directory, g)
+        if aim is not None and p in aim.members:
+            self.want_out(directory, p, g, pages)
+            aim = self.aim_of(directory, g)
+        assert aim is not None
+        page = pages(aim.entry.protocol)
+        if page.together is None and p not in aim.guests:
+            self._aim(directory, g, guests=(*aim.guests, p))
+            self._lead(directory, g, page)
 
     def _gather(self, directory: Directory, g: GroupId, page: type[OrderingProtocol]) -> None:
         """Members of another side of a partition come over together: in one view, if all of them
