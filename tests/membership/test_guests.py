@@ -176,21 +176,7 @@ def test_a_guest_that_left_and_was_closed_comes_back_in_the_same_view(protocol: 
     assert told.stable == 1  # a stay counts its own frames
 
 
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        pytest.param(
-            p,
-            id=name,
-            marks=pytest.mark.xfail(
-                p in (SequencerPB, SequencerBB),
-                reason="a new era does not know what a group without members was told",
-                strict=True,
-            ),
-        )
-        for name, p in OPEN.items()
-    ],
-)
+@every_open_protocol
 def test_a_message_to_a_group_without_members_is_nobodys_and_gives_its_credit_back(
     protocol: Protocol,
 ) -> None:

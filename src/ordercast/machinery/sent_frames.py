@@ -24,6 +24,11 @@ class SentFrames(PlainState):
         self.pending[n] = m
         return n
 
+    @property
+    def settled(self) -> int:
+        """All own frames up to this one are not pending any more."""
+        return next(iter(self.pending), self.S + 1) - 1
+
     def unnumbered(self) -> list[int]:
         """Those that, as far as is known here, have no number."""
         return [n for n in self.pending if n > self.numbered]

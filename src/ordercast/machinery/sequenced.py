@@ -457,7 +457,12 @@ class SequencedProtocol(OrderingProtocol):
         return self.queue.R
 
     def frames_delivered(self, g: GroupId) -> LastFrames:
-        return tuple(sorted(self.done.items()))
+        """A guest delivers nothing. It knows which of its own frames are settled, also those to a
+        group without members: the next sequencer goes on after them."""
+        done, settled = dict(self.done), self.sent.settled
+        if g not in self.member_of and settled > done.get(self.me, 0):
+            done[self.me] = settled
+        return tuple(sorted(done.items()))
 
     @staticmethod
     def reach(union: Sequence[Kept], lowest: int) -> LastFrames:
