@@ -124,6 +124,7 @@ def _sending_stats(sending: Sending) -> dict[str, Any]:
         "protocol": sending.group.protocol,
         "window_bytes": window.size,
         "window_used": window.size - window.free,
+        "window_now": window.pace.allowed,
         "reply_reserve": window.reserve,
         "reply_reserve_used": min(window.reserve, max(0, -window.free)),
         "replies_beyond_reserve": max(0, -window.free - window.reserve),
