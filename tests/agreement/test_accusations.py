@@ -110,3 +110,14 @@ def test_nobody_follows_a_node_that_leads_while_the_coordinator_is_heard():
     assert cluster.named(cluster.view("c")) == "abcd"
     assert schedule(faulty.FollowsAnybody).named(cluster.view("c")) == "abcd"
     assert schedule(faulty.FollowsAnybody).m("c").view.pids != cluster.view("c").pids
+
+
+def test_of_two_that_accuse_each_other_the_younger_goes_also_if_it_began_later():
+    """Silence is counted in ticks, and those of two nodes do not fall together."""
+    cluster = ScriptedCluster("abcd")
+    for tick in range(3 * TIMEOUT_TICKS):
+        for accuser, accused, since in (("b", "c", 0), ("c", "b", 2)):
+            if tick >= since and not without(cluster, "b") and not without(cluster, "c"):
+                accuse(cluster, accuser, accused)
+        cluster.go_on(1)
+    assert without(cluster, "c") and not without(cluster, "b")

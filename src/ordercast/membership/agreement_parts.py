@@ -113,7 +113,10 @@ class Disputes(PlainState):
         candidates = [p for p in oldest_first if at_odds.get(p) == worst]
         if worst == 1:
             accuser, accused = min(ripe, key=lambda pair: sorted(map(oldest_first.index, pair)))
-            if accused == leader or (accused, accuser) not in ripe:
+            answer = (accused, accuser)
+            if accused != leader and answer in self.words and answer not in ripe:
+                return None  # the other says the same, and began a moment later
+            if accused == leader or answer not in ripe:
                 return accuser if accuser != leader else accused
             candidates = [p for p in candidates if p in (accuser, accused)]
         return candidates[-1]
