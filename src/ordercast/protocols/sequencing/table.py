@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 
 import msgspec
+from msgspec.structs import astuple
 
 from ordercast.core.changing import Places
 from ordercast.core.ids import ProcessId
@@ -77,21 +78,25 @@ def markdown() -> str:
 
 
 def check(header: msgspec.Struct, max_held: int) -> None:
-    """Numbers that no honest process names."""
-    if isinstance(header, Request | Spread):
+    """Numbers that no honest process names. It sees every packet: what is right passes at once."""
+    kind = type(header)
+    if kind is Accept or kind is Number:
+        N, origin, n, commit, stable, context, needs = astuple(header)
+        if not (0 < N <= MAX_COUNT and 0 < n <= MAX_COUNT and 0 <= origin <= MAX_PROCESS):
+            raise PeerError(f"number {N} for frame {n} of process {origin}")
+        if commit < 0 or stable < 0:
+            raise PeerError(f"marks {commit} and {stable}")
+        if context or needs:
+            _places(context, max_held)
+            _places(needs, max_held)
+    elif isinstance(header, Request | Spread):
         _bounded("frame", header.n, 1)
         _bounded("first frame", header.first, 1, header.n)
-        _places(header.context, max_held)
+        if header.context:
+            _places(header.context, max_held)
         for h, n in header.after:
             _bounded("group", h, 1, MAX_GROUP)
             _bounded("frame", n, 1)
-    elif isinstance(header, Accept | Number):
-        _bounded("number", header.N, 1)
-        _bounded("frame", header.n, 1)
-        _bounded("origin", header.origin, 0, MAX_PROCESS)
-        _bounded("mark", min(header.commit, header.stable), 0)
-        _places(header.context, max_held)
-        _places(header.needs, max_held)
     elif isinstance(header, Answer):
         _bounded("number", header.N, 0)
         _bounded("frame", min(header.n, header.stable), 0)
