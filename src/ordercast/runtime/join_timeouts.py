@@ -129,8 +129,8 @@ def no_first_view(presence: Presence, group: str, seconds: float) -> JoinTimeout
     absent = _absent_from(presence, group)
     if absent:
         what = (
-            f"group {group!r} was not joined: it has no members, and waits for "
-            f"{', '.join(absent)}, which may have newer state"
+            f"group {group!r} has no members, and waits for {', '.join(absent)}, which went "
+            "without a word and may have newer state: it was not joined"
         )
         reasons = _about_coordinator(presence, "was asked to let this node in")
         advice = (
@@ -140,15 +140,7 @@ def no_first_view(presence: Presence, group: str, seconds: float) -> JoinTimeout
         )
         return _timeout(what, reasons, seconds, advice)
     what = f"group {group!r} was not joined: its first view did not come"
-    did = "was asked to let this node in"
-    absent = _absent_from(presence, group)
-    if not absent:
-        return _group_timeout(presence, what, did, seconds)
-    waits = (
-        f"the group has no members, and {', '.join(absent)} went without a word and may have a "
-        f"newer state: it is waited for up to refound_ms={presence.options.refound_ms}"
-    )
-    return _group_timeout(presence, what, f"{did}; {waits}", seconds)
+    return _group_timeout(presence, what, "was asked to let this node in", seconds)
 
 
 def _absent_from(presence: Presence, group: str) -> list[str]:
