@@ -228,14 +228,14 @@ async def test_a_datagram_that_comes_after_a_good_bye_is_late_and_no_fault(
         leader = cluster.leader
         peers, pid = leader._presence.peers, cluster.nodes[1]._presence.me.pid
         [late] = [c for p, c in peers.bound.items() if p == pid]
-        link = leader._presence.engine.stack.links.get(pid)
+        link = leader._presence.engine.stack.links.links.get(pid)
         peers.on_control(late, Splitter(1000).feed(encode(Goodbye()))[0])
         ack = LINKS.encode(LINK_CHANNEL, 0, LinkAck(9), b"")
         cluster.nodes[1]._presence.peers.datagrams.send((leader._presence.me.pid,), ack)
         while not leader.stats()["datagrams"]["datagrams_late"]:
             await asyncio.sleep(0.001)
         assert leader.stats()["peer_faults"] == 0
-        assert leader._presence.engine.stack.links.get(pid) is link
+        assert leader._presence.engine.stack.links.links.get(pid) is link
 
 
 async def test_a_stranger_with_a_guessed_number_is_not_heard(ordercast_cluster: Any) -> None:
