@@ -56,7 +56,7 @@ async def test_any_node_leads_to_the_tables_of_the_coordinator(ordercast_cluster
         assert told[0] == told[1] == told[2]
         assert told[0] == [
             GroupRow("news", "causal", "cbcast", ("p3",), (), ""),
-            GroupRow("prices", "total", "sequencer_pb", ("p2",), (), "p1"),
+            GroupRow("prices", "total", "sequencer_pb", ("p2",), (), "p2"),
         ]
 
 

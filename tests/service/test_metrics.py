@@ -38,7 +38,7 @@ async def test_a_coordinator_shows_its_view_its_groups_and_its_limits() -> None:
         oc.Node("s1", bootstrap=True, sequencer=True) as first,
         oc.Node("alice", seeds=[first.address]) as alice,
     ):
-        prices = await alice.join("prices", order="total", protocol="sequencer_pb")
+        prices = await alice.join("prices", order="total")
         await (await prices.multicast(b"IBM 191.2")).ordered()
         shown = parsed(render(first.stats()))
     assert shown["ordercast_node_view_size"] == 2
