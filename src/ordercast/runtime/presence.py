@@ -219,9 +219,10 @@ class Presence:
         self.nodeship = Nodeship(self, coordinator)
         self._run = run
         self.in_cluster = True
+        self.pulses = Pulses(self)
         for pid in tuple(self.peers.bound):
             self.nodeship.bound(pid)
-        self.pulses = Pulses(self)
+            self.pulses.give_key(pid)
         self.rivals.start()
 
     def start_recording(self) -> None:
@@ -371,6 +372,8 @@ class Presence:
         """There is a connection to a node."""
         if self.in_cluster and self.error is None:
             self.nodeship.bound(pid)
+            if pid in self.peers.bound:  # else the machine wants no connection to it
+                self.pulses.give_key(pid)
 
     def may_replace(self, pid: ProcessId) -> bool:
         """May another connection of that node take the place of the one there is?"""

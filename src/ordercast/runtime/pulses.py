@@ -94,23 +94,25 @@ class Pulses:
                 self._presence.me.identity,
                 stood,
             )
-        self._give_keys()
+        self._forget_gone()
         self._turns = self._loop.call_later(self._interval, self._turned)
 
-    def _give_keys(self) -> None:
-        """To every node that has a new connection; those without one are forgotten."""
+    def _forget_gone(self) -> None:
+        """Those without a connection."""
         bound = self._presence.peers.bound
         for pid in [pid for pid in self._from if pid not in bound]:
             del self._from[pid]
             self._aim({p: t for p, t in self._beating.targets.items() if p != pid})
-        if self._ear is None:
-            return
-        for pid, conn in bound.items():
-            known = self._from.get(pid)
-            if known is None or known.conn is not conn:
-                key = secrets.token_bytes(KEY_BYTES)
-                self._from[pid] = PulseSource(conn, key)
-                self._presence.peers.tell(pid, PulseKey(self._port, key))
+
+    def give_key(self, pid: ProcessId) -> None:
+        """There is a new connection to a node. It gets its key at once: a program may block its
+        loop as soon as its node is in the cluster."""
+        conn = self._presence.peers.bound[pid]
+        known = self._from.get(pid)
+        if self._ear is not None and (known is None or known.conn is not conn):
+            key = secrets.token_bytes(KEY_BYTES)
+            self._from[pid] = PulseSource(conn, key)
+            self._presence.peers.tell(pid, PulseKey(self._port, key))
 
     @property
     def _port(self) -> int:
