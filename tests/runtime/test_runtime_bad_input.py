@@ -156,6 +156,18 @@ async def test_two_joins_of_one_group_at_a_time_give_one_membership() -> None:
         assert sorted(type(result).__name__ for result in results) == ["AlreadyJoined", "Group"]
 
 
+async def test_a_join_waits_for_a_leave_that_is_under_way(ordercast_cluster) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        node, group = cluster.nodes[1], cluster.groups[1]
+        leaving = asyncio.ensure_future(group.leave())
+        await asyncio.sleep(0)
+        again = await node.join("main", order="total")
+        assert leaving.done() and again.members == ("p1", "p2")
+        with pytest.raises(oc.GroupClosed):
+            await group.multicast(b"x")
+        await (await again.multicast(b"y")).ordered()
+
+
 async def test_a_group_that_was_left_is_closed(ordercast_cluster) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
         mine, other = cluster.groups

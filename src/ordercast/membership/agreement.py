@@ -350,6 +350,15 @@ class Agreement(PlainState):
         self.detector.broken(p)
         self._act(cluster)
 
+    def give_up(self, cluster: Cluster, unanswering: tuple[ProcessId, ...]) -> None:
+        """These are heard, and everybody waits in vain for what only they can say."""
+        given_up = [p for p in unanswering if p in self.pids and p not in self.suspected]
+        for p in given_up if self.leads and self.standing is Standing.IN else ():
+            self.detector.told(p)
+            self.judged[p] = self.ticks
+        if given_up:
+            self._act(cluster)
+
     def forget(self, cluster: Cluster, pids: tuple[ProcessId, ...]) -> None:
         """An operator declares that these are gone; none: all that are not here."""
         if self.standing in (Standing.IN, Standing.CUT_OFF):

@@ -114,7 +114,7 @@ class Process(PlainState):
         self.cluster_options = cluster_options
         self.agreement = Agreement(node, cluster_options)
         refound_ticks = cluster_options.refound_ms // cluster_options.heartbeat_ms
-        self.changes = Changes(node.pid, stride, refound_ticks)
+        self.changes = Changes(node.pid, stride, refound_ticks, cluster_options.timeout_ticks)
         self.groups = OpenGroups(node.pid, pages, network, self.options, self.out)
         self.links = Links(node.pid, self.options)
         carried_by = network if cluster_network is None else cluster_network
@@ -249,6 +249,7 @@ class Process(PlainState):
         if not self.over:
             self._tell_who_is_missing()
             self.changes.tick(self)
+            self.agreement.give_up(self, self.changes.holds_up())
             if self.agreement.ticks % LOAD_TICKS == 0:
                 self._tell_load()
 
@@ -570,8 +571,10 @@ class Process(PlainState):
 
     @property
     def is_changing(self) -> bool:
-        """Is a group stopped here, since it changes?"""
-        return any(True for machine in self.machines() for _ in machine.stopped())
+        """Is a group stopped here, since it changes; or does this node wait for others to answer in
+        a change that it leads?"""
+        stopped = any(True for machine in self.machines() for _ in machine.stopped())
+        return stopped or bool(self.changes.waits_for())
 
     @property
     def standing(self) -> Standing:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import Identity
 from ordercast.errors import JoinTimeout
 from ordercast.runtime.addresses import parse_address
+from ordercast.views.changes import HOLD_UP
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -158,6 +159,12 @@ def not_a_guest(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     return _group_timeout(presence, what, "was asked to let this node in", seconds)
 
 
+def not_left(presence: Presence, group: str, seconds: float) -> JoinTimeout:
+    """This node is on its way out of the group, and not out yet."""
+    what = f"group {group!r} was not joined: this node still leaves it, after an earlier join"
+    return _group_timeout(presence, what, "was asked to let this node go", seconds)
+
+
 def visit_did_not_end(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     """What this node sent as a guest must be in order before it is a member."""
     what = f"group {group!r} was not joined: what this node sent as a guest has no place yet"
@@ -192,7 +199,10 @@ def _waits_for(presence: Presence) -> str:
             f"nothing has come from {', '.join(silent)}, and the cluster waits for a silent node "
             f"until it is excluded after suspect_ms={options.suspect_ms}"
         )
-    return "heartbeats come from all nodes, so a program may be stuck"
+    return (
+        "heartbeats come from all nodes, so a program may be stuck; one that does not answer is "
+        f"excluded after {HOLD_UP} times suspect_ms={options.suspect_ms}"
+    )
 
 
 # -- words ----------------------------------------------------------------------------------------

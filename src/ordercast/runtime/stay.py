@@ -20,7 +20,7 @@ from ordercast.errors import (
 )
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.inheriting import Inheriting
-from ordercast.runtime.join_timeouts import no_first_view, visit_did_not_end
+from ordercast.runtime.join_timeouts import no_first_view, not_left, visit_did_not_end
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -83,6 +83,7 @@ class Stays:
         self._entering[name] = asked
         inheriting = None if state is None else Inheriting(self._presence, name, state)
         try:
+            await self._end_of_former(name)
             find = partial(self._enter, name, asked, protocol, durability, level, slow)
             found = await self._find(find)
             visit = await self._end_visit(name)
@@ -118,6 +119,15 @@ class Stays:
         self._entering[name] = found = asked._replace(protocol=entry.protocol)
         check_scope(name, found, self._others(name))
         return entry
+
+    async def _end_of_former(self, name: str) -> None:
+        """A leave may be under way, or a join that was given up is being undone."""
+        timeout = self._presence.options.join_timeout
+        leaving = [task for member, task in self._leaving.items() if member.group.name == name]
+        if leaving:
+            _, pending = await asyncio.wait(leaving, timeout=timeout)
+            if pending:
+                raise not_left(self._presence, name, timeout)
 
     async def _end_visit(self, name: str) -> Visit | None:
         """What this node sent as a guest comes before what it will send as a member."""
@@ -206,7 +216,8 @@ class Stays:
             raise
 
     def _check_new(self, name: str, seat: Seat | None) -> None:
-        joined = {member.group.name for member in self._presence.groups.memberships.values()}
+        members = self._presence.groups.memberships.values()
+        joined = {member.group.name for member in members if member not in self._leaving}
         returns = seat is None and name in self._absent.seats
         if name in joined or name in self._entering or returns:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")

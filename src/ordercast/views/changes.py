@@ -26,6 +26,9 @@ The coordinator of the node view leads, one change at a time. If a node goes, th
 under way is void, and whoever coordinates then asks all nodes, so it learns what was installed.
 Who took part in a change has installed it before the next one is planned. So a node that lags
 behind lacks only changes in which it had no part: for it the rows are enough.
+
+Everybody waits for the change that is under way. Whoever lives and does not answer in it is given
+up by the coordinator (`holds_up`), as one that is silent.
 """
 
 from __future__ import annotations
@@ -68,6 +71,7 @@ from ordercast.views.table import TABLE, Lead, Rule, Says
 from ordercast.views.target import Pages, Target, told
 
 SHARE = {"strong": 2, "weak": 1}  # members that groups with one sequencer share
+HOLD_UP = 5  # times the timeout of a silent node: so long a change waits for the word of one
 MAX_AHEAD = 4096  # packets of one node, of a term that has not begun here
 
 
@@ -102,7 +106,13 @@ class Groups(Protocol):
 class Changes(PlainState):
     """One node's part in changes, and the coordinator's."""
 
-    def __init__(self, me: ProcessId, stride: int = 1, refound_ticks: int = 1 << 30) -> None:
+    def __init__(
+        self,
+        me: ProcessId,
+        stride: int = 1,
+        refound_ticks: int = 1 << 30,
+        timeout_ticks: int = 1 << 30,
+    ) -> None:
         self.me = me
         self.term = 0
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
@@ -136,6 +146,9 @@ class Changes(PlainState):
             set()
         )  # took part in the last change; no word of them yet
         self.halted: set[GroupId] = set()  # stopped, and not begun again
+        self.patience = HOLD_UP * timeout_ticks
+        self.waiting: tuple[int, tuple[ProcessId, ...]] = (0, ())  # attempt, for whom; at last tick
+        self.waited = 0  # ticks since anybody answered
         self.counts: dict[str, dict[GroupId, dict[ProcessId, int]]] = {}  # requests in this window
 
     @property
@@ -275,6 +288,7 @@ class Changes(PlainState):
 
     def tick(self, groups: Groups) -> None:
         """One heartbeat."""
+        self._look_who_answers()
         self.press(groups)
         if self.leads and self.target.tick(self.directory, groups.page):
             self._lead_if_idle(groups)
@@ -284,11 +298,21 @@ class Changes(PlainState):
         """At the coordinator: whose word the change that is under way lacks."""
         lacking = {
             Lead.IDLE: set(),
-            Lead.ASKING: self.asked,
+            Lead.ASKING: self.asked or {self.rows_from},
             Lead.PREPARING: self.unready,
             Lead.INSTALLING: self.uninstalled,
         }
         return tuple(sorted(lacking[self.lead]))
+
+    def holds_up(self) -> tuple[ProcessId, ...]:
+        """Others whose word has been waited for all too long, while nobody else answered."""
+        late = self.waiting[1] if self.waited >= self.patience else ()
+        return tuple(p for p in late if p != self.me)
+
+    def _look_who_answers(self) -> None:
+        waiting = (self.attempt, self.waits_for())
+        self.waited = self.waited + 1 if waiting == self.waiting and waiting[1] else 0
+        self.waiting = waiting
 
     def _compare(self, groups: Groups, changed: Iterable[GroupId]) -> None:
         """Which wishes are met, after these groups changed. A wish is no event but a state: if a
