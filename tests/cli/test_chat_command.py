@@ -52,6 +52,7 @@ async def chatting(seed: oc.Node, *words: str, user: str = "bob") -> AsyncIterat
         ORDERCAST, "chat", "--join", seed.address, *words,
         env={**os.environ, "LOGNAME": user, "COLUMNS": "1000"},
         stdin=pipe, stdout=pipe, stderr=pipe,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if run by nohup
     )  # fmt: skip
     try:
         yield Chat(process)

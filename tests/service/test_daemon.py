@@ -55,6 +55,7 @@ async def running(*words: str, **variables: str) -> AsyncIterator[Running]:
         ORDERCAST, "sequencer", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
         "--log-format", "json", *words, env={**ENVIRONMENT, **variables},
         stderr=asyncio.subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if run by nohup
     )  # fmt: skip
     try:
         yield Running(process)

@@ -141,7 +141,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.found: list[_Open] = []
-        self.of_message: dict[str, list[_Open]] = {}  # a message may wait again, for another thing
+        self.of_message: dict[str, _Open] = {}  # the latest of each
         self.bodiless: dict[tuple[str | None, str | None, int], _Open] = {}
 
     def hold(self, event: Event) -> None:
@@ -156,24 +156,21 @@ class _Log:
         else:
             return
         if event.message is not None:
-            waits = self.of_message.setdefault(event.message, [])
-            if wait not in waits:
-                waits.append(wait)
+            self.of_message[event.message] = wait
         elif note is not None:
             self.bodiless[event.group, event.sender, note.frame] = wait
 
     def _open_wait(self, event: Event, note: HoldNote | None) -> _Open | None:
-        waits = self.of_message.get(event.message or "")
-        wait = waits[-1] if waits else None
+        wait = self.of_message.get(event.message or "")
         if wait is None and note is not None:
             wait = self.bodiless.get((event.group, event.sender, note.frame))
         return wait if wait is not None and wait.ended is None else None
 
     def deliver(self, event: Event, before: Event | None) -> None:
         """The application got a message."""
-        for wait in self.of_message.get(event.message or "", ()):
-            if wait.delivered is None:
-                wait.delivered = _moment(event)
+        wait = self.of_message.get(event.message or "")
+        if wait is not None and wait.delivered is None:
+            wait.delivered = _moment(event)
             if wait.ended is None:
                 by = "" if before is None else _in_words(before)
                 wait.end(_moment(event), wait.stages[-1].awaits, by)
