@@ -20,7 +20,7 @@ from ordercast.core.events import Event, Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.agreement import Standing
+from ordercast.membership.agreement_table import Standing
 from ordercast.process.process import Process
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.agenda import TICKS_PER_MS

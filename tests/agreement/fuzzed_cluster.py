@@ -18,8 +18,8 @@ import msgspec
 
 from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import Standing
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
+from ordercast.membership.agreement_table import Standing
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement.random_cluster import RandomCluster
 from tests.agreement.simulated_cluster import PHANTOM

@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import (
-    Agreement,
-    ClusterOptions,
-    Dissolved,
-    Installed,
-    Out,
-    Split,
-    Standing,
-)
+from ordercast.membership.agreement import Agreement
+from ordercast.membership.agreement_table import Standing
+from ordercast.membership.news import Dissolved, Installed, Out, Split
 from ordercast.membership.node_view import NodeEntry, ViewId, won
+from ordercast.membership.options import ClusterOptions
 
 PHANTOM = 1_000_000  # process ids from here on belong to applicants that never connect
 INVOLVED = (Standing.IN, Standing.CUT_OFF)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import EndView, Suspect
+from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.scripted_cluster import ScriptedCluster
 from tests.agreement.simulated_cluster import TIMEOUT_TICKS

@@ -13,7 +13,7 @@ import pytest
 
 from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import (
     AGREEMENT_HEADERS,
     Ballot,
@@ -28,7 +28,7 @@ from ordercast.membership.agreement_headers import (
     Renew,
     Suspect,
 )
-from ordercast.membership.agreement_table import RULES, TABLE, TRANSITIONS
+from ordercast.membership.agreement_table import RULES, TABLE, TRANSITIONS, Standing
 from ordercast.membership.node_view import NodeEntry, ViewId
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.fuzzed_cluster import STRANGER, lying_run, probe_run

@@ -8,9 +8,10 @@ import re
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Attempt, Phase, Standing
+from ordercast.membership.agreement import Agreement, Attempt
 from ordercast.membership.agreement_headers import Ballot, JoinView
 from ordercast.membership.agreement_parts import MAX_APPLICANTS, MAX_CLAIMS
+from ordercast.membership.agreement_table import Phase, Standing
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.campaign import one

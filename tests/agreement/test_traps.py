@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import (
     Ballot,
     EndView,
@@ -12,6 +12,7 @@ from ordercast.membership.agreement_headers import (
     ProposeView,
     ViewAccepted,
 )
+from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.scripted_cluster import ScriptedCluster
 

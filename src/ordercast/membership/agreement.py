@@ -43,7 +43,7 @@ comes from a lower one is told that it is out, and enters anew.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -78,27 +78,19 @@ from ordercast.membership.agreement_parts import (
     Claim,
     Disputes,
 )
-from ordercast.membership.agreement_table import TABLE, TRANSITIONS, Phase, Policy, Role, Standing
+from ordercast.membership.agreement_table import TABLE, TRANSITIONS, Phase, Role, Standing
 from ordercast.membership.detector import detector
 from ordercast.membership.flapping import Flapping
+from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed, Split
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId, won
-
-__all__ = [
-    "Agreement",
-    "Attempt",
-    "Blocked",
-    "Cluster",
-    "ClusterOptions",
-    "Dissolved",
-    "Installed",
-    "News",
-    "Out",
-    "Phase",
-    "Policy",
-    "Resumed",
-    "Split",
-    "Standing",
-]
+from ordercast.membership.options import ClusterOptions
+from ordercast.membership.plausible import (
+    MAX_BALLOTS,
+    MAX_NUMBER,
+    MAX_VIEWS,
+    check_succession,
+    check_view,
+)
 
 PATIENCE = 3  # timeouts that an attempt may take
 GATHER_TICKS = 4  # so long the coordinator waits for the rest of a side that comes back
@@ -106,75 +98,6 @@ SEEK_EVERY = 2  # ticks between two words to nodes that were lost
 HOST_TICKS = 8  # so long a side that was offered company stays
 SPLIT_AFTER = 2  # times the patience: so long another cluster may be one that lags behind
 MAX_LOST = 256  # nodes that were excluded and are looked for
-MAX_BALLOTS = 1 << 20  # a ballot is promised if it is at most so far above the one before
-MAX_VIEWS = 1 << 32  # a view is believed if its number is at most so far above that in force
-MAX_NUMBER = 1 << 62  # of anything in a first view
-
-
-class ClusterOptions(msgspec.Struct, frozen=True):
-    """The delays and votes of a cluster. A tick is one heartbeat."""
-
-    heartbeat_ms: int = 250
-    suspect_ms: int = 2000
-    detector: Literal["heartbeat", "accrual"] = "heartbeat"
-    partition: Policy = "primary"
-    refound_ms: int = 5_000  # an empty group waits so long for those who may have newer state
-    balance: bool = True  # groups move by themselves to where they are numbered best
-    electorate: tuple[str, ...] = ()  # names of all voters; the first node of a cluster says it
-    max_voters: int = 5  # without such a list, so many of the oldest nodes vote
-
-    @property
-    def timeout_ticks(self) -> int:
-        """Silence of so many ticks is suspicious."""
-        return max(2, -(-self.suspect_ms // self.heartbeat_ms))
-
-
-# -- what a driver is told ------------------------------------------------------------------------
-
-
-class Installed(msgspec.Struct, frozen=True):
-    """A node view is in force."""
-
-    view: NodeView
-    excluded: tuple[ProcessId, ...] = ()  # were in the one before, and did not leave
-
-
-class Blocked(msgspec.Struct, frozen=True):
-    """This side is no majority: nothing is sent or delivered until the missing are back."""
-
-    view: int
-    missing: tuple[ProcessId, ...]
-
-
-class Resumed(msgspec.Struct, frozen=True):
-    """Enough are back."""
-
-
-class Out(msgspec.Struct, frozen=True):
-    """The others went on without this node, or it has left."""
-
-    view: int
-    by: ProcessId
-    fenced: bool = False  # a later generation of the cluster goes on: this one was given up
-
-
-class Dissolved(msgspec.Struct, frozen=True):
-    """This side has ended in order; its nodes go over to the side of that node."""
-
-    into: ProcessId
-    former: tuple[str, ...]  # names of the nodes of this side
-
-
-class Split(msgspec.Struct, frozen=True):
-    """A node to which there is a connection is in a cluster of its own, which never was a side of
-    this one, or was recovered without it. Only people can say which of the two should go on."""
-
-    pid: ProcessId
-    name: str
-    view: ViewId  # that it has
-
-
-News = Installed | Blocked | Resumed | Out | Dissolved | Split
 
 
 class Attempt(PlainState):
@@ -967,8 +890,8 @@ class Agreement(PlainState):
     def _check_next(self, view: NodeView) -> None:
         """Does it follow from the view in force by the rules?"""
         assert self.view is not None
-        _check_view(view, self.votes)
-        _check_succession(self.view, view, self.votes)
+        check_view(view, self.votes)
+        check_succession(self.view, view, self.votes)
 
     def _on_accepted(self, cluster: Cluster, src: ProcessId, word: ViewAccepted) -> None:
         attempt = self.attempt
@@ -999,7 +922,7 @@ class Agreement(PlainState):
 
     def _on_install(self, cluster: Cluster, src: ProcessId, install: InstallView) -> None:
         view = install.next
-        _check_view(view, self.votes)
+        check_view(view, self.votes)
         if self.view is None:
             self._enter(cluster, src, view)
         elif self.standing is Standing.LEAVING:
@@ -1318,63 +1241,3 @@ class Agreement(PlainState):
         if proposal is not None and self.votes and proposal.id.generation == here.generation:
             asked_enough = attempt.ballot.n == 0 or self.view.won_by(attempt.reports.keys())
             assert asked_enough, "a proposal follows from the reports of a majority"
-
-
-def _check_view(view: NodeView, votes: bool) -> None:
-    """What no honest node proposes."""
-    pids, id = view.pids, view.id
-    if not pids or len(set(pids)) != len(pids):
-        raise PeerError("a view without a node, or with one twice")
-    if not view.voters or view.voters != tuple(p for p in pids if p in view.voters):
-        raise PeerError("a view without voters, or with some that are not in it")
-    if len({node.name for node in view.nodes}) != len(pids):
-        raise PeerError("a view with two lives of one node")
-    if min(*pids, *msgspec.structs.astuple(id)) < 0 or not 0 < view.term <= id.number:
-        raise PeerError("a view with a number that is too low, or a term that has not begun")
-    if not view.parent < id or set(view.left).intersection(pids):
-        raise PeerError("a view that comes before its parent, or names those who left")
-    if votes and (id.side, id.attempt, view.into) != (0, 0, -1):
-        raise PeerError("a side of a partition, where only one may go on")
-    if not id.generation and id.fork:
-        raise PeerError("a fork without a recovery")
-
-
-def _check_succession(before: NodeView, view: NodeView, votes: bool) -> None:
-    """Who proposes it may be wrong about who is here; not about the rest."""
-    if view.parent != before.id or view.number != before.number + 1:
-        raise PeerError(f"view {view.id} does not come after {before.id}")
-    if view.electorate != before.electorate or view.term not in (before.term, view.number):
-        raise PeerError(f"view {view.id} has another electorate, or a term of its own")
-    _check_next_id(before.id, before.pids, view, votes)
-    old = {node.pid: node for node in before.nodes}
-    stay = [node for node in view.nodes if node.pid in old]
-    if stay != [n for n in before.nodes if n.pid in view.pids] or view.nodes[: len(stay)] != (
-        tuple(stay)
-    ):
-        raise PeerError("those who stay come first, as they were")
-    if not set(view.left) <= old.keys() - set(view.pids):
-        raise PeerError("it says that somebody left who did not")
-    if votes:
-        _check_voters(before, view, old)
-
-
-def _check_next_id(
-    before: ViewId, pids: Collection[ProcessId], view: NodeView, votes: bool
-) -> None:
-    id = view.id
-    if id.generation == before.generation:
-        if id.fork != before.fork:
-            raise PeerError(f"fork {id.fork} of the same generation")
-    elif not votes or id.generation != before.generation + 1 or id.fork not in pids:
-        raise PeerError(f"generation {id.generation} does not come after {before.generation}")
-
-
-def _check_voters(before: NodeView, view: NodeView, old: Collection[ProcessId]) -> None:
-    voters = [node for node in view.nodes if node.pid in view.voters]
-    if not voters or not all(node.voter for node in voters):
-        raise PeerError("a view whose voters do not vote")
-    if before.electorate and not {node.name for node in voters} <= set(before.electorate):
-        raise PeerError("a view with a voter that is not in the electorate")
-    is_recovered = view.id.generation > before.id.generation
-    if not is_recovered and not view.won_by([p for p in view.voters if p in old]):
-        raise PeerError("a view in which newcomers have the majority")

@@ -9,13 +9,11 @@ it; otherwise its sender has broken the protocol, which is a `PeerError`.
 from __future__ import annotations
 
 import enum
-from typing import Literal
 
 import msgspec
 
 from ordercast.membership import agreement_headers as headers
-
-Policy = Literal["primary", "merge"]
+from ordercast.membership.options import Policy
 
 
 class Standing(enum.IntEnum):

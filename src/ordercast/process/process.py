@@ -29,19 +29,12 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import Waiting, WaitingFrame
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import (
-    Agreement,
-    Blocked,
-    ClusterOptions,
-    Dissolved,
-    Installed,
-    News,
-    Out,
-    Resumed,
-    Standing,
-)
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS, Heartbeat, JoinView
+from ordercast.membership.agreement_table import Standing
+from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed
 from ordercast.membership.node_view import NodeEntry, NodeView
+from ordercast.membership.options import ClusterOptions
 from ordercast.process import explained
 from ordercast.process.commands import (
     COMMANDS,

@@ -19,9 +19,10 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.whereabouts import NOWHERE, Whereabouts
-from ordercast.membership.agreement import ClusterOptions, Dissolved, Installed, Out
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
+from ordercast.membership.news import Dissolved, Installed, Out
 from ordercast.membership.node_view import NodeEntry
+from ordercast.membership.options import ClusterOptions
 from ordercast.process import commands
 from ordercast.process.process import Process
 from ordercast.protocols.registry import choose
