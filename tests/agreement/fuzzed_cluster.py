@@ -81,9 +81,9 @@ class FuzzedCluster(RandomCluster):
             found["member"] = pids[-1]
             found["coordinator"] = machine.acting() if machine.acting() in pids else pids[0]
         for kind, some in (
-            ("applicant", machine.applicants.of),
-            ("former", machine.lost),
-            ("contact", machine.contacts),
+            ("applicant", machine.entrance.applicants.of),
+            ("former", machine.sides.lost),
+            ("contact", machine.entrance.contacts),
         ):
             if some:
                 found[kind] = next(iter(some))
