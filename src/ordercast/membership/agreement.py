@@ -34,11 +34,9 @@ at its head:
 
 Here is what they share: the view, how this node stands, whom it hears, and the tick.
 
-Without a majority a node is *cut off*. It goes on when enough are heard again, in a new view. With
-an electorate there is another way: if all its names are here, restarted or not, nobody else can be
-alive who could have gone on; a voter that remembers the last view goes on from it, in the next
-*generation*. An operator's word does the same (`forget`). Views compare by generation first: who
-comes from a lower one is told that it is out, and enters anew.
+Without a majority a node is *cut off*. It goes on when enough are heard again, in a new view; or
+the cluster is recovered without a majority, in the next *generation* (`reconfiguration`). Views
+compare by generation first: who comes from a lower one is told that it is out, and enters anew.
 """
 
 from __future__ import annotations
@@ -180,7 +178,7 @@ class Agreement(PlainState):
         if p in self.pids:
             return Role.VOTER if p in self.electors else Role.MEMBER
         if self.standing is Standing.OUTSIDE:
-            return Role.CONTACT if p in self.entrance.contacts else Role.STRANGER
+            return Role.CONTACT if self.entrance.is_contact(p) else Role.STRANGER
         if self.entrance.is_applicant(p) or self.proposer.proposes(p):
             return Role.APPLICANT
         return Role.FORMER if self.sides.is_lost(p) else Role.STRANGER
@@ -205,12 +203,11 @@ class Agreement(PlainState):
 
     def seek(self, cluster: Cluster, contacts: tuple[ProcessId, ...]) -> None:
         """Join the cluster of these nodes: any of them will do."""
-        self.entrance.contacts = contacts
-        self.entrance.ask_to_join(cluster)
+        self.entrance.seek(cluster, contacts)
 
     def leave(self, cluster: Cluster) -> None:
         """Take this node out of the cluster. It is in no group any more."""
-        self.departure.going = True
+        self.departure.go()
         if self.standing is Standing.IN:
             self._complain(cluster)
         self.act(cluster)
@@ -236,7 +233,7 @@ class Agreement(PlainState):
     def tick(self, cluster: Cluster) -> None:
         """One heartbeat."""
         self.ticks += 1
-        self.entrance.flapping.tick()
+        self.entrance.tick()
         if self.standing is Standing.OUTSIDE:
             self.entrance.ask_to_join(cluster)
         elif self.standing is Standing.LEAVING:
@@ -318,8 +315,7 @@ class Agreement(PlainState):
         if self.standing not in INVOLVED:
             return
         self._look_whether_cut_off(cluster)
-        if self.acceptor.pending:
-            self.acceptor.answer_pending(cluster)
+        self.acceptor.answer_pending(cluster)
         if self.departure.going and self.leads:
             if len(self.pids) == 1:
                 self.go_out(cluster, Out(self.in_force.number, self.me))
@@ -349,7 +345,7 @@ class Agreement(PlainState):
         self.view, self.view_since = view, self.ticks
         was_cut_off = self.standing is Standing.CUT_OFF
         self._become(Standing.IN)
-        excluded = _excluded(before, view)
+        excluded = view.excluded_from(before)
         self._begin_view(view, excluded)
         self.detector.watch(p for p in view.pids if p != self.me)
         if was_cut_off:
@@ -417,12 +413,3 @@ class Agreement(PlainState):
         if self.votes and standing is not Standing.LEAVING:
             has_majority = view.won_by(self.here())
             assert has_majority or standing is Standing.CUT_OFF, "who has no majority is cut off"
-
-
-def _excluded(before: NodeView | None, view: NodeView) -> tuple[NodeEntry, ...]:
-    """Who was in the view before, and did not leave. Who missed a view does not know who left in
-    it: then nobody counts as excluded."""
-    if before is None or view.parent != before.id:
-        return ()
-    gone = (node for node in before.nodes if node.pid not in view.pids)
-    return tuple(node for node in gone if node.pid not in view.left)

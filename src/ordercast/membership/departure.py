@@ -31,6 +31,10 @@ class Departure(Part):
         self.own = own
         self.transitions = transitions
 
+    def go(self) -> None:
+        """This node is in no group any more, and wants to leave."""
+        self.going = True
+
     def ask_to_leave(self, cluster: Cluster, acting: ProcessId) -> None:
         """Another node leads."""
         if self.going:

@@ -69,11 +69,24 @@ class Entrance(Part):
         self.applicants.expire(now)
         self.owed = {p: word for p, word in self.owed.items() if now - word[1] <= patience}
 
+    def tick(self) -> None:
+        """One tick less to wait, for names that were excluded often."""
+        self.flapping.tick()
+
+    def is_contact(self, p: ProcessId) -> bool:
+        """Does this node ask it to be let in?"""
+        return p in self.contacts
+
     def is_applicant(self, p: ProcessId) -> bool:
         """Does it ask to be let in?"""
         return p in self.applicants
 
     # -- this node comes in -----------------------------------------------------------------------
+
+    def seek(self, cluster: Cluster, contacts: tuple[ProcessId, ...]) -> None:
+        """Any of these will do."""
+        self.contacts = contacts
+        self.ask_to_join(cluster)
 
     def ask_to_join(self, cluster: Cluster) -> None:
         """One contact after the other."""

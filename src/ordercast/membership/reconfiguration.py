@@ -6,8 +6,9 @@ Who votes        the names of the electorate, where there is such a list; otherw
                  win the next list alone, so newcomers cannot take the majority along.
 When             somebody is gone, comes, or wants to go; packets may be lost, and the view is to
                  begin anew; or something was accepted that may have been decided.
-Without          nobody goes on, unless all names of the electorate are here, restarted or not, or
-a majority       an operator declared that the others are gone. Then a voter that remembers the
+Without          nobody goes on, with two exceptions. If all names of the electorate are here,
+a majority       restarted or not, nobody else can be alive who could have gone on. And an operator
+                 may declare that the others are gone (`forget`). Then a voter that remembers the
                  view goes on from it, in the next generation.
 
 Nobody leaves as long as no voter would stay. A view that began anew is not begun again at once.
