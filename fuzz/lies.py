@@ -75,9 +75,9 @@ class Liar:
         found = {
             "coordinator": [] if coordinator is None else [coordinator],
             "member": [p for p in process.pids if p != coordinator],
-            "applicant": list(agreement.applicants.of),
-            "contact": list(agreement.contacts),
-            "gone": [*agreement.lost, *self.moment.gone],
+            "applicant": list(agreement.entrance.applicants.of),
+            "contact": list(agreement.entrance.contacts),
+            "gone": [*agreement.sides.lost, *self.moment.gone],
             "stranger": [STRANGER],
         }
         known: set[ProcessId] = {process.me}
@@ -174,7 +174,7 @@ class Liar:
 
     def _ballot(self) -> Ballot:
         """The one that was promised, or the next of this liar."""
-        promised = self.process.agreement.promised
+        promised = self.process.agreement.acceptor.promised
         return promised if self.rng.random() < 0.6 else Ballot(promised.n + 1, self.pid)
 
     # -- the wire ---------------------------------------------------------------------------------

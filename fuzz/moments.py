@@ -20,7 +20,7 @@ from ordercast.core.events import Event, Receive
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.agreement import Standing
+from ordercast.membership.agreement_table import Standing
 from ordercast.process.process import Process
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.agenda import TICKS_PER_MS
@@ -177,9 +177,9 @@ class Watcher:
             return "joining"
         if process.blocked is not None:
             return "blocked"
-        if agreement.standing in (Standing.LEAVING, Standing.OUT) or agreement.going:
+        if agreement.standing in (Standing.LEAVING, Standing.OUT) or agreement.departure.going:
             return "leaving"
-        if agreement.attempt is not None or agreement.accepted is not None:
+        if agreement.proposer.is_trying or agreement.acceptor.has_accepted:
             return "view change"
         if changes.prepared is not None or changes.lead is not Lead.IDLE or process.is_changing:
             return "moving" if _moves(process) else "group change"

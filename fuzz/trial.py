@@ -32,7 +32,7 @@ from fuzz.lies import MAX_ERA, Liar
 from fuzz.moments import Moment
 from ordercast.core.events import Receive, Timer
 from ordercast.core.output import Output
-from ordercast.membership.agreement import Dissolved
+from ordercast.membership.news import Dissolved
 from ordercast.process.commands import Broken
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.reliability.link import Linked

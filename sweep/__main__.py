@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ordercast.membership.agreement import Installed
+from ordercast.membership.news import Installed
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
 from sweep import results

@@ -7,8 +7,8 @@ from random import Random
 import msgspec
 
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.agreement import ClusterOptions, Policy
 from ordercast.membership.agreement_headers import EndView, InstallView, ProposeView
+from ordercast.membership.options import ClusterOptions, Policy
 from ordercast.simulation.clustered import (
     Boot,
     Calm,

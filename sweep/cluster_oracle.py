@@ -25,8 +25,8 @@ import msgspec
 
 from ordercast.core.events import Receive, View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.membership.agreement import Installed, Out
 from ordercast.membership.agreement_headers import Ballot, EndView, ProposeView, ViewAccepted
+from ordercast.membership.news import Installed, Out
 from ordercast.membership.node_view import NodeView, ViewId
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import (

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.agreement import ClusterOptions, Policy
+from ordercast.membership.options import ClusterOptions, Policy
 from ordercast.simulation.clustered import (
     Boot,
     ClusterConfig,

@@ -18,7 +18,7 @@ from random import Random
 
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.whereabouts import Whereabouts
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.clustered import (
     Boot,

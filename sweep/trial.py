@@ -6,7 +6,7 @@ import msgspec
 
 from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.agreement import Dissolved
+from ordercast.membership.news import Dissolved
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import Outcome, simulate
 from ordercast.simulation.clustered import ClusterConfig

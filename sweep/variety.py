@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from time import process_time
 
-from ordercast.membership.agreement import Blocked, Dissolved, Installed, Out
+from ordercast.membership.news import Blocked, Dissolved, Installed, Out
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.log import Ended

@@ -18,8 +18,8 @@ import msgspec
 
 from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import Standing
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
+from ordercast.membership.agreement_table import Standing
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement.random_cluster import RandomCluster
 from tests.agreement.simulated_cluster import PHANTOM
@@ -81,9 +81,9 @@ class FuzzedCluster(RandomCluster):
             found["member"] = pids[-1]
             found["coordinator"] = machine.acting() if machine.acting() in pids else pids[0]
         for kind, some in (
-            ("applicant", machine.applicants.of),
-            ("former", machine.lost),
-            ("contact", machine.contacts),
+            ("applicant", machine.entrance.applicants.of),
+            ("former", machine.sides.lost),
+            ("contact", machine.entrance.contacts),
         ):
             if some:
                 found[kind] = next(iter(some))

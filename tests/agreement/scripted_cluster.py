@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from ordercast.membership.agreement import Standing
+from ordercast.membership.agreement_table import Standing
 from tests.agreement.simulated_cluster import TIMEOUT_TICKS, SimulatedCluster
 
 

@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import (
-    Agreement,
-    ClusterOptions,
-    Dissolved,
-    Installed,
-    Out,
-    Split,
-    Standing,
-)
+from ordercast.membership.agreement import Agreement
+from ordercast.membership.agreement_table import Standing
+from ordercast.membership.news import Dissolved, Installed, Out, Split
 from ordercast.membership.node_view import NodeEntry, ViewId, won
+from ordercast.membership.options import ClusterOptions
 
 PHANTOM = 1_000_000  # process ids from here on belong to applicants that never connect
 INVOLVED = (Standing.IN, Standing.CUT_OFF)
@@ -52,7 +47,7 @@ class Node:
 
     def begin_view(self, view, excluded):
         if view.into >= 0:  # there are no groups that have to end
-            self.run.after(1, lambda: self.run.step(self.pid, lambda m, n: m.dissolved(n)))
+            self.run.after(1, lambda: self.run.step(self.pid, lambda m, n: m.sides.dissolved(n)))
 
     def may_leave(self, p):
         return True
@@ -171,7 +166,7 @@ class SimulatedCluster:
         if self.current.get(h) == pid:
             self.crash(h)
             former = news.former if isinstance(news, Dissolved) else ()
-            if not self.nodes[pid].machine.going:
+            if not self.nodes[pid].machine.departure.going:
                 self.after(20, lambda: self.start(h, remembers=True, former=former))
 
     def part(self, sides):
@@ -334,7 +329,9 @@ class SimulatedCluster:
         living = set(self.living())
         newest = max((m.view for m in seen), key=lambda view: view.id)
         open_views = [newest]
-        open_views += [m.accepted[1] for m in seen if m.accepted and m.accepted[1].id > newest.id]
+        open_views += [
+            v for m in seen if m.acceptor.accepted and (v := m.acceptor.accepted[1]).id > newest.id
+        ]
         if all(won(living, view.voters) for view in open_views):
             return True
         return bool(self.electorate) and any(

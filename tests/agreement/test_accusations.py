@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import EndView, Suspect
+from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.scripted_cluster import ScriptedCluster
 from tests.agreement.simulated_cluster import TIMEOUT_TICKS
@@ -44,7 +45,7 @@ def test_an_accusation_that_is_not_repeated_removes_nobody():
     before = cluster.view("a")
     accuse(cluster, "b", "c")
     cluster.go_on(2 * TIMEOUT_TICKS)
-    assert cluster.view("a") == before and not cluster.m("a").disputes.words
+    assert cluster.view("a") == before and not cluster.m("a").suspicions.disputes.words
 
 
 def test_of_two_that_never_hear_each_other_the_younger_goes_and_the_rest_goes_on():
@@ -100,13 +101,13 @@ def test_nobody_follows_a_node_that_leads_while_the_coordinator_is_heard():
     def schedule(machine):
         cluster = ScriptedCluster("abcd", machine=machine)
         cluster.m("b").detector.told(cluster.pid("a"))
-        cluster.m("b").judged[cluster.pid("a")] = cluster.m("b").ticks
-        cluster.step(cluster.pid("b"), lambda m, n: m._act(n))
+        cluster.m("b").suspicions.judged[cluster.pid("a")] = cluster.m("b").ticks
+        cluster.step(cluster.pid("b"), lambda m, n: m.act(n))
         cluster.hand_over(lambda src, dst, header: "a" not in (src, dst))
         return cluster
 
     cluster = schedule(Agreement)
-    assert isinstance(cluster.m("c").pending[cluster.pid("b")], EndView)
+    assert isinstance(cluster.m("c").acceptor.pending[cluster.pid("b")], EndView)
     assert cluster.named(cluster.view("c")) == "abcd"
     assert schedule(faulty.FollowsAnybody).named(cluster.view("c")) == "abcd"
     assert schedule(faulty.FollowsAnybody).m("c").view.pids != cluster.view("c").pids

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import inspect
 import random
+from operator import attrgetter
 
 import msgspec
 import pytest
 
 from fuzz.mutate import Seen, drawn, mutated
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import (
     AGREEMENT_HEADERS,
     Ballot,
@@ -28,7 +29,7 @@ from ordercast.membership.agreement_headers import (
     Renew,
     Suspect,
 )
-from ordercast.membership.agreement_table import RULES, TABLE, TRANSITIONS
+from ordercast.membership.agreement_table import RULES, TABLE, TRANSITIONS, Standing
 from ordercast.membership.node_view import NodeEntry, ViewId
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.fuzzed_cluster import STRANGER, lying_run, probe_run
@@ -50,9 +51,10 @@ FRESH = 738_004_211  # another one; `campaign` runs as many as one likes
 
 def test_every_packet_has_its_place_in_the_table_and_every_place_a_handler():
     assert set(TABLE) == set(AGREEMENT_HEADERS) and len(RULES) == len(TABLE)
+    machine = ScriptedCluster("a").m("a")
     for rule in RULES:
-        assert inspect.isfunction(getattr(Agreement, rule.handler))
-        assert rule.outside is None or inspect.isfunction(getattr(Agreement, rule.outside))
+        assert inspect.ismethod(attrgetter(rule.handler)(machine))
+        assert rule.outside is None or inspect.ismethod(attrgetter(rule.outside)(machine))
         assert rule.names_view == ("view" in rule.header.__struct_fields__)
 
 
@@ -88,7 +90,7 @@ def test_who_only_applies_may_join_and_nothing_else(applies):
     cluster = ScriptedCluster("abc")
     if applies:
         cluster.step(0, lambda m, n: m.receive(n, STRANGER, JoinView(NodeEntry(STRANGER, "x", 1))))
-        assert STRANGER in cluster.m("a").applicants
+        assert STRANGER in cluster.m("a").entrance.applicants
     for header in outsider_says(cluster):
         for name in "abc":
             machine, node = cluster.m(name), cluster.nodes[cluster.pid(name)]
@@ -125,7 +127,7 @@ def test_a_ballot_that_is_far_too_high_stops_nobody(liar):
     for name in "abcd".replace(liar, ""):
         cluster.say(liar, name, EndView(view.id, Ballot(HUGE - 1, cluster.pid(liar))))
         cluster.say(liar, name, Overruled(view.id, Ballot(HUGE - 1, cluster.pid(liar))))
-    assert max(cluster.m(n).promised.n for n in "abcd") < HUGE // 2
+    assert max(cluster.m(n).acceptor.promised.n for n in "abcd") < HUGE // 2
     assert kills_the_coordinator(cluster) == [Standing.IN] * 3
 
 
@@ -135,7 +137,7 @@ def test_ballots_that_were_driven_up_at_one_node_are_made_up_for_at_the_others()
     view, a = cluster.view("a"), cluster.pid("a")
     for step in range(1, 6):
         cluster.say("a", "b", EndView(view.id, Ballot(step << 20, a)))
-    assert cluster.m("b").promised.n == 5 << 20
+    assert cluster.m("b").acceptor.promised.n == 5 << 20
     assert kills_the_coordinator(cluster) == [Standing.IN] * 3 and not cluster.bad
 
 
@@ -145,17 +147,17 @@ def test_one_node_alone_does_not_end_an_attempt():
     def schedule(machine):
         cluster = ScriptedCluster("abcd", machine=machine)
         cluster.kill("c")
-        attempt = cluster.m("a").attempt
+        attempt = cluster.m("a").proposer.attempt
         high = Ballot(attempt.ballot.n + 5, cluster.pid("d"))
         cluster.say("d", "a", Overruled(cluster.view("a").id, high))
         return cluster, attempt
 
     cluster, attempt = schedule(Agreement)
-    assert cluster.m("a").attempt is attempt and cluster.m("a").overruled == 0
+    assert cluster.m("a").proposer.attempt is attempt and cluster.m("a").proposer.overruled == 0
     cluster.go_on(1)
     assert cluster.named(cluster.view("d")) == "abd"
     cluster, _ = schedule(faulty.OneOverrules)
-    assert cluster.m("a").attempt is None
+    assert cluster.m("a").proposer.attempt is None
 
 
 def forged(cluster, **changes):
@@ -211,7 +213,7 @@ def test_a_view_that_no_honest_node_proposes_is_its_senders_fault(changes):
     ):
         with pytest.raises(PeerError):
             cluster.m("c").receive(cluster.nodes[cluster.pid("c")], cluster.pid("a"), header)
-        assert cluster.m("c").accepted is None and not cluster.m("c").claims
+        assert cluster.m("c").acceptor.accepted is None and not cluster.m("c").claims.of
 
 
 # -- at random ------------------------------------------------------------------------------------
@@ -235,7 +237,7 @@ def test_when_one_bad_sender_stops_the_cluster_is_whole_again(mode):
 
 def test_a_machine_that_trusts_its_peers_is_caught_by_the_fuzz():
     class Trusting(Agreement):
-        def _check_next(self, view):
+        def check_next(self, view):
             pass
 
     def is_caught(seed):

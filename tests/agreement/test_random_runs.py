@@ -8,9 +8,12 @@ import re
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Attempt, Phase, Standing
 from ordercast.membership.agreement_headers import Ballot, JoinView
-from ordercast.membership.agreement_parts import MAX_APPLICANTS, MAX_CLAIMS
+from ordercast.membership.agreement_part import Part
+from ordercast.membership.agreement_table import Phase, Standing
+from ordercast.membership.applicants import MAX_APPLICANTS
+from ordercast.membership.attempt import Attempt
+from ordercast.membership.claims import MAX_CLAIMS
 from ordercast.membership.node_view import NodeEntry
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.campaign import one
@@ -63,24 +66,24 @@ def has_no_view(m):
 
 
 def leads_from_outside(m):
-    m.standing, m.attempt = Standing.LEAVING, Attempt(Ballot(1, m.me), Phase.ENDING)
+    m.standing, m.proposer.attempt = Standing.LEAVING, Attempt(Ballot(1, m.me), Phase.ENDING)
 
 
 def keeps_every_applicant(m):
     for pid in range(MAX_APPLICANTS + 1):
-        m.applicants.of[pid + 100] = None
+        m.entrance.applicants.of[pid + 100] = None
 
 
 def keeps_every_request(m):
-    m.owed = dict.fromkeys(range(MAX_APPLICANTS + 1))
+    m.entrance.owed = dict.fromkeys(range(MAX_APPLICANTS + 1))
 
 
 def keeps_all_that_were_lost(m):
-    m.lost = dict.fromkeys(range(MAX_APPLICANTS))
+    m.sides.lost = dict.fromkeys(range(MAX_APPLICANTS))
 
 
 def keeps_every_claim(m):
-    m.claims = dict.fromkeys(range(MAX_CLAIMS + 1))
+    m.claims.of = dict.fromkeys(range(MAX_CLAIMS + 1))
 
 
 def is_not_in_its_view(m):
@@ -100,29 +103,29 @@ def goes_on_alone(m):
 
 
 def follows_strangers(m):
-    m.pending[77] = None
+    m.acceptor.pending[77] = None
 
 
 def accepted_without_a_promise(m):
-    m.accepted = (Ballot(9, 0), m.view)
+    m.acceptor.accepted = (Ballot(9, 0), m.view)
 
 
 def accepted_for_another_view(m):
-    m.accepted = (Ballot(0, 0), m.view)
+    m.acceptor.accepted = (Ballot(0, 0), m.view)
 
 
 def leads_in_the_name_of_another(m):
-    m.attempt = Attempt(Ballot(0, 77), Phase.ENDING)
+    m.proposer.attempt = Attempt(Ballot(0, 77), Phase.ENDING)
 
 
 def leads_without_its_own_promise(m):
-    m.attempt = Attempt(Ballot(9, m.me), Phase.ENDING)
+    m.proposer.attempt = Attempt(Ballot(9, m.me), Phase.ENDING)
 
 
 def proposes_without_reports(m):
-    m.promised = Ballot(1, m.me)
-    m.attempt = Attempt(Ballot(1, m.me), Phase.PROPOSING)
-    m.attempt.proposal = m.view
+    m.acceptor.promised = Ballot(1, m.me)
+    m.proposer.attempt = Attempt(Ballot(1, m.me), Phase.PROPOSING)
+    m.proposer.attempt.proposal = m.view
 
 
 BROKEN = (
@@ -155,8 +158,10 @@ def test_every_invariant_fails_when_it_is_broken(spoil, invariant):
 
 
 def test_every_invariant_is_broken_once():
-    source = inspect.getsource(Agreement.invariants)
-    source += inspect.getsource(Agreement._attempt_invariants)
+    machine = ScriptedCluster("abc").m("b")
+    parts = [part for part in vars(machine).values() if isinstance(part, Part)]
+    source = inspect.getsource(machine._standing_invariants)
+    source += "".join(inspect.getsource(p.invariants) for p in parts if hasattr(p, "invariants"))
     named = re.findall(r'"([a-z][a-z\' ]+)"', source)
     assert sorted(named) == sorted(invariant for _, invariant in BROKEN)
 
@@ -167,6 +172,7 @@ def test_an_applicant_that_asks_no_more_is_forgotten():
     for name in "abc":
         cluster.step(cluster.pid(name), lambda m, n: m.receive(n, 99, JoinView(entry)))
     cluster.hand_over()
-    assert 99 in cluster.m("a").applicants and any(cluster.m(n).owed for n in "abc")
+    entrances = [cluster.m(n).entrance for n in "abc"]
+    assert 99 in entrances[0].applicants and any(entrance.owed for entrance in entrances)
     cluster.go_on(20)
-    assert not any(cluster.m(n).applicants.of or cluster.m(n).owed for n in "abc")
+    assert not any(entrance.applicants.of or entrance.owed for entrance in entrances)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ordercast.membership.agreement import Agreement, Standing
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import (
     Ballot,
     EndView,
@@ -12,6 +12,7 @@ from ordercast.membership.agreement_headers import (
     ProposeView,
     ViewAccepted,
 )
+from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.scripted_cluster import ScriptedCluster
 
@@ -80,9 +81,9 @@ def test_nobody_promises_for_a_view_that_it_is_not_in():
     def promised(machine):
         cluster = ScriptedCluster("abc", machine=machine)
         later = cluster.view("a").id.__class__(0, 0, cluster.view("a").number + 1)
-        before = cluster.m("b").promised
+        before = cluster.m("b").acceptor.promised
         cluster.say("a", "b", EndView(later, Ballot(1, cluster.pid("a"))))
-        return cluster.m("b").promised != before, cluster
+        return cluster.m("b").acceptor.promised != before, cluster
 
     has, cluster = promised(Agreement)
     assert not has
@@ -155,7 +156,7 @@ def test_a_coordinator_that_dies_with_an_accepted_proposal_can_be_repaired_by_an
         cluster = ScriptedCluster("abc", electorate="abc", machine=machine)
         cluster.disconnect(cluster.pid("a"), cluster.pid("b"))
         cluster.hand_over(lambda src, dst, header: src == "a" and isinstance(header, ProposeView))
-        assert cluster.m("c").accepted is not None
+        assert cluster.m("c").acceptor.accepted is not None
         cluster.kill("a")
         cluster.go_on(LONG)
         assert cluster.standing("c") is Standing.CUT_OFF
@@ -207,14 +208,14 @@ def test_a_lower_ballot_than_the_promised_one_is_not_accepted():
             cluster.m(name).detector.told(a)
         cluster.m("b").tick(cluster.nodes[cluster.pid("b")])
         cluster.hand_over(lambda src, dst, header: isinstance(header, EndView))
-        assert cluster.m("c").promised.n == 1
+        assert cluster.m("c").acceptor.promised.n == 1
         for name in "cd":
             cluster.say("a", name, proposals[name])
         return cluster
 
     cluster = schedule(Agreement)
-    assert cluster.m("c").accepted is None and cluster.m("d").accepted is None
-    assert schedule(faulty.PromiseBroken).m("c").accepted is not None
+    assert cluster.m("c").acceptor.accepted is None and cluster.m("d").acceptor.accepted is None
+    assert schedule(faulty.PromiseBroken).m("c").acceptor.accepted is not None
 
 
 def test_who_leaves_stays_until_others_have_the_view_without_it():
@@ -286,8 +287,8 @@ def test_an_operators_word_does_not_outlive_what_it_was_about():
     """b is forgotten while it is only slow; later the cluster has lost two others."""
     cluster = ScriptedCluster("abcde")
     cluster.m("a").detector.told(cluster.pid("b"))
-    cluster.m("a").attempt = None
-    cluster.m("a").forgotten[cluster.pid("b")] = cluster.m("a").ticks
+    cluster.m("a").proposer.attempt = None
+    cluster.m("a").reconfiguration.forgotten[cluster.pid("b")] = cluster.m("a").ticks
     cluster.m("a").detector.trust(cluster.pid("b"))
     cluster.go_on(1)
-    assert not cluster.m("a").forgotten
+    assert not cluster.m("a").reconfiguration.forgotten

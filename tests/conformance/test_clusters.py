@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ordercast.core.whereabouts import Whereabouts
-from ordercast.membership.agreement import Blocked, Installed, Out
+from ordercast.membership.news import Blocked, Installed, Out
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.two_layered.group import TwoLayered

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ordercast.core.protocol import Options
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.clustered import ClusterConfig
 from ordercast.simulation.config import GroupConfig

@@ -10,9 +10,15 @@ from ordercast.core.changing import End, FramesEnd
 from ordercast.core.events import Kept, Multicast, Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
-from ordercast.membership.agreement import Agreement, Attempt, Cluster
+from ordercast.membership.acceptor import Acceptor
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import EndView, Suspect
+from ordercast.membership.agreement_part import Cluster
+from ordercast.membership.attempt import Attempt
 from ordercast.membership.node_view import NodeView
+from ordercast.membership.proposer import Proposer
+from ordercast.membership.reconfiguration import Reconfiguration
+from ordercast.membership.suspicions import Suspicions
 from ordercast.process.process import Process
 from ordercast.views.changes import Changes, Groups
 from ordercast.views.flush import FrameFlush
@@ -21,25 +27,36 @@ from ordercast.views.headers import Change
 # -- node views -----------------------------------------------------------------------------------
 
 
-class ForgetsWhatItAccepted(Agreement):
+class AcceptorThatForgets(Acceptor):
     """Reports no proposal that it has accepted."""
 
-    def _on_end(self, cluster: Cluster, src: ProcessId, end: EndView) -> None:
+    def on_end(self, cluster: Cluster, src: ProcessId, end: EndView) -> None:
         self.accepted = None
-        super()._on_end(cluster, src, end)
+        super().on_end(cluster, src, end)
+
+
+class ForgetsWhatItAccepted(Agreement):
+    acceptor_part = AcceptorThatForgets
 
     def invariants(self) -> None:
         """None that it would keep."""
 
 
+class DecidesWithoutAMajority(Reconfiguration):
+    def may_decide(self) -> bool:
+        return True
+
+
+class ProposerThatDecidesAlone(Proposer):
+    def _is_decided(self, attempt: Attempt, proposal: NodeView) -> bool:
+        return self.own.me in attempt.accepted_by
+
+
 class DecidesAlone(Agreement):
     """As the one that leads: its own word is enough."""
 
-    def _may_decide(self) -> bool:
-        return True
-
-    def _is_decided(self, attempt: Attempt, proposal: NodeView) -> bool:
-        return self.me in attempt.accepted_by
+    reconfiguration_part = DecidesWithoutAMajority
+    proposer_part = ProposerThatDecidesAlone
 
     def _look_whether_cut_off(self, cluster: Cluster) -> None:
         return
@@ -48,13 +65,18 @@ class DecidesAlone(Agreement):
         """None that it would keep."""
 
 
+class SuspicionsBelievedAtOnce(Suspicions):
+    def on_suspect(self, cluster: Cluster, src: ProcessId, suspect: Suspect) -> None:
+        own = self.own
+        if suspect.pid in own.pids and own.leads and suspect.pid != own.me:
+            own.detector.told(max(suspect.pid, src, key=own.pids.index))
+            own.act(cluster)
+
+
 class BelievesSuspicionsAtOnce(Agreement):
     """As the one that leads: if one does not hear another, the younger of the two goes, at once."""
 
-    def _on_suspect(self, cluster: Cluster, src: ProcessId, suspect: Suspect) -> None:
-        if suspect.pid in self.pids and self.leads and suspect.pid != self.me:
-            self.detector.told(max(suspect.pid, src, key=self.pids.index))
-            self._act(cluster)
+    suspicions_part = SuspicionsBelievedAtOnce
 
 
 # -- changes --------------------------------------------------------------------------------------
@@ -94,7 +116,7 @@ class WithAgreement(Process):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.agreement.__class__ = self.agreement_kind
+        self.agreement = self.agreement_kind(self.agreement.node, self.agreement.options)
 
 
 class NodeThatForgetsWhatItAccepted(WithAgreement):

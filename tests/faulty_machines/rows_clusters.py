@@ -10,7 +10,7 @@ import msgspec
 
 from faulty_machines import clusters, sequencing
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.process.process import Process
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo

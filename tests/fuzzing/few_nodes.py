@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ordercast.core.events import Multicast, Receive, Timer
-from ordercast.membership.agreement import ClusterOptions
 from ordercast.membership.node_view import NodeEntry
+from ordercast.membership.options import ClusterOptions
 from ordercast.process.commands import Broken, Connected, Found, Join, Seek
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.protocols.registry import PROTOCOLS

@@ -62,12 +62,12 @@ def test_a_proposal_that_was_put_off_and_contradicts_another_ends_no_node():
     recovered = msgspec.structs.replace(without, id=ViewId(1, 1, id.number))
     cluster.hear(2, 1, ProposeView(view.id, Ballot(1, 1), without))
     cluster.hear(2, 1, ProposeView(view.id, Ballot(1, 1), recovered))
-    assert node.agreement.pending and not cluster.faults
+    assert node.agreement.acceptor.pending and not cluster.faults
     cluster.step(2, Broken(1))
     for _ in range(8):
         cluster.step(2, Timer(CLUSTER_GROUP, "tick"))
     assert [fault[:2] for fault in cluster.faults] == [(2, 1)]
-    assert not node.agreement.pending and not node.over
+    assert not node.agreement.acceptor.pending and not node.over
 
 
 def test_nobody_becomes_a_guest_of_a_group_that_only_members_may_send_to():

@@ -13,9 +13,9 @@ import ordercast as oc
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
-from ordercast.membership.agreement import ClusterOptions
 from ordercast.membership.agreement_headers import Heartbeat
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
+from ordercast.membership.options import ClusterOptions
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.registry import PROTOCOLS

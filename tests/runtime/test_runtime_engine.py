@@ -11,8 +11,9 @@ from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.core.protocol import Options
-from ordercast.membership.agreement import ClusterOptions, Standing
+from ordercast.membership.agreement_table import Standing
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
+from ordercast.membership.options import ClusterOptions
 from ordercast.process.headers import headers_of
 from ordercast.process.process import Process
 from ordercast.protocols.fifo import Fifo, FifoData

@@ -11,7 +11,7 @@ import pytest
 
 from ordercast.core.events import Consumed, Receive, Timer, View
 from ordercast.errors import ConfigError
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import (
     Constant,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ordercast.core.events import Receive
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.process.process import Process
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.reliability.link import Linked

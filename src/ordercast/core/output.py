@@ -50,7 +50,7 @@ class Output:
         self.ordered: list[tuple[GroupId, int]] = []  # a guest's frames up to n have their place
         self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
         self.notes: list[Note] = []
-        self.news: list[msgspec.Struct] = []  # of the cluster: see `membership.agreement`
+        self.news: list[msgspec.Struct] = []  # of the cluster: see `membership.news`
         self.words: dict[Word, int] = {}  # where in `transmits` each stands
         self.eras: list[tuple[int, View]] = []  # a new era, and how many deliveries came before
 

@@ -17,7 +17,7 @@ from ordercast.core.events import Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import ConfigError
 from ordercast.experiments.coordinates import Coordinates
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencing.headers import Request, Spread
 from ordercast.reliability.link import Linked

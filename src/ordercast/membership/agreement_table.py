@@ -9,13 +9,11 @@ it; otherwise its sender has broken the protocol, which is a `PeerError`.
 from __future__ import annotations
 
 import enum
-from typing import Literal
 
 import msgspec
 
 from ordercast.membership import agreement_headers as headers
-
-Policy = Literal["primary", "merge"]
+from ordercast.membership.options import Policy
 
 
 class Standing(enum.IntEnum):
@@ -80,7 +78,7 @@ class Rule(msgspec.Struct, frozen=True):
     header: type[msgspec.Struct]
     may_say: Role
     at: tuple[Standing, ...]  # standings of the receiver in which it is looked at
-    handler: str  # the method of `Agreement`
+    handler: str  # the method of `Agreement`, or of one of its parts: "part.method"
     effect: str  # what it does, for people
     lasts: str  # for how long a lie of a sender that may say it has an effect, for people
     seen: str = "no"  # where people see such a lie
@@ -92,84 +90,84 @@ class Rule(msgspec.Struct, frozen=True):
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        headers.Heartbeat, INSIDE, (*INVOLVED, Standing.LEAVING), "_on_heartbeat",
+        headers.Heartbeat, INSIDE, (*INVOLVED, Standing.LEAVING), "heartbeats.on_heartbeat",
         "the sender is not silent; whoever lags behind is sent the view",
         "until the next one",
     ),
     Rule(
-        headers.Suspect, INSIDE, INVOLVED, "_on_suspect",
+        headers.Suspect, INSIDE, INVOLVED, "suspicions.on_suspect",
         "the two are at odds; if that lasts, one of them is removed: never the accused, as long "
         "as the accuser stands alone",
         "`suspect_ms` after it was last said",
         seen="the accuser is excluded",
     ),
     Rule(
-        headers.Renew, INSIDE, INVOLVED, "_on_renew",
+        headers.Renew, INSIDE, INVOLVED, "reconfiguration.on_renew",
         "the coordinator makes a next view with the same nodes, at most once in `suspect_ms`",
         "one view",
         seen="views in which nobody came or went",
     ),
     Rule(
-        headers.JoinView, OUTSIDE | INSIDE, INVOLVED, "_on_join",
+        headers.JoinView, OUTSIDE | INSIDE, INVOLVED, "entrance.on_join",
         "the coordinator asks all voters for a connection to the applicant, and lets it in when "
         "all have one",
         "twice `suspect_ms` after it was last said",
         names_view=False,
     ),
     Rule(
-        headers.Introduce, INSIDE, INVOLVED, "_on_introduce",
+        headers.Introduce, INSIDE, INVOLVED, "entrance.on_introduce",
         "as if the applicant had asked the coordinator itself",
         "twice `suspect_ms` after it was last said",
     ),
     Rule(
-        headers.Reach, Role.VOTER, INVOLVED, "_on_reach",
+        headers.Reach, Role.VOTER, INVOLVED, "entrance.on_reach",
         "answered when there is a connection", "twice `suspect_ms`",
     ),
     Rule(
-        headers.Reached, INSIDE, INVOLVED, "_on_reached",
+        headers.Reached, INSIDE, INVOLVED, "entrance.on_reached",
         "one voter more that reaches an applicant", "until the applicant is in, or gone",
     ),
     Rule(
-        headers.LeaveView, INSIDE, INVOLVED, "_on_leave",
+        headers.LeaveView, INSIDE, INVOLVED, "reconfiguration.on_leave",
         "the next view is without the sender", "for good: it concerns the sender alone",
         seen="the sender is out",
     ),
     Rule(
-        headers.Forget, INSIDE, INVOLVED, "_on_forget",
+        headers.Forget, INSIDE, INVOLVED, "reconfiguration.on_forget",
         "an operator's word: nodes that are not heard count in no vote; a recovered view follows, "
         "in the next generation, and names them",
         "for good, where the coordinator is cut off; else until the next view",
         seen="the view names who was forgotten, and is of the next generation",
     ),
     Rule(
-        headers.EndView, Role.VOTER, INVOLVED, "_on_end",
+        headers.EndView, Role.VOTER, INVOLVED, "acceptor.on_end",
         "promised, when all voters before the sender are suspected here, too",
         "until the next view",
         seen="ballots above 1",
     ),
     Rule(
-        headers.ViewReport, INSIDE, INVOLVED, "_on_report",
+        headers.ViewReport, INSIDE, INVOLVED, "proposer.on_report",
         "counted; with a majority the attempt goes on",
         "one attempt; what it says was accepted counts only if it may have been decided",
         phase=Phase.ENDING,
         seen="the next view, agreed by all",
     ),
     Rule(
-        headers.ProposeView, Role.VOTER, INVOLVED, "_on_propose",
+        headers.ProposeView, Role.VOTER, INVOLVED, "acceptor.on_propose",
         "accepted, when the sender may lead, and the proposal follows from the view; a newcomer "
         "that it names answers, without a vote",
         "until the next view",
-        outside="_show_that_it_lives",
+        outside="entrance.show_that_it_lives",
         seen="the next view, agreed by all",
     ),
     Rule(
-        headers.ViewAccepted, INSIDE | Role.APPLICANT, INVOLVED, "_on_accepted",
+        headers.ViewAccepted, INSIDE | Role.APPLICANT, INVOLVED, "proposer.on_accepted",
         "counted; with a majority the proposal is decided", "one attempt",
         phase=Phase.PROPOSING,
     ),
     Rule(
         headers.InstallView, ANYBODY, (Standing.OUTSIDE, *INVOLVED, Standing.LEAVING),
-        "_on_install",
+        "on_install",
         "in force at once if it was accepted here; else when no majority of this view denies it; "
         "of strangers only when this node was cut off for long",
         "for good, if it is believed",
@@ -177,24 +175,24 @@ RULES: tuple[Rule, ...] = (
         seen="`Out` names who said it",
     ),
     Rule(
-        headers.Overruled, INSIDE, INVOLVED, "_on_overruled",
+        headers.Overruled, INSIDE, INVOLVED, "proposer.on_overruled",
         "one promise less; if a majority is out of reach, the next ballot is higher",
         "one attempt",
         seen="ballots above 1",
     ),
     Rule(
-        headers.Sighted, INSIDE | OUTSIDE, INVOLVED, "_on_sighted",
+        headers.Sighted, INSIDE | OUTSIDE, INVOLVED, "sides.on_sighted",
         "told to the coordinator; the smaller side offers to come over. A side counts for as many "
         "nodes as have said so", "one word",
         names_view=False, policy="merge",
     ),
     Rule(
-        headers.Offer, INSIDE | OUTSIDE, INVOLVED, "_on_offer",
+        headers.Offer, INSIDE | OUTSIDE, INVOLVED, "sides.on_offer",
         "the coordinator says welcome, and stays for a while", "a few heartbeats",
         names_view=False, policy="merge",
     ),
     Rule(
-        headers.Welcome, INSIDE | OUTSIDE, INVOLVED, "_on_welcome",
+        headers.Welcome, INSIDE | OUTSIDE, INVOLVED, "sides.on_welcome",
         "this side ends in order and goes over, if it has asked that node", "for good",
         names_view=False, policy="merge",
         seen="`Dissolved` names the other side",

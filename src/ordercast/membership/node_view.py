@@ -91,6 +91,14 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
         """May this part of the view decide what comes after it?"""
         return won(side, self.voters)
 
+    def excluded_from(self, before: NodeView | None) -> tuple[NodeEntry, ...]:
+        """Nodes of the view before that are not in this one, and did not leave. A node that missed
+        a view does not know who left in it: then nobody counts as excluded."""
+        if before is None or self.parent != before.id:
+            return ()
+        gone = {*before.pids}.difference(self.pids, self.left)
+        return tuple(node for node in before.nodes if node.pid in gone)
+
     def missing(self, side: Collection[ProcessId]) -> tuple[ProcessId, ...]:
         """Voters that are not on this side."""
         return tuple(p for p in self.voters if p not in side)

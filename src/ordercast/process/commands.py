@@ -1,4 +1,4 @@
-"""What a driver tells a process. What it is told stands in `membership.agreement`."""
+"""What a driver tells a process. What it is told stands in `membership.news`."""
 
 from __future__ import annotations
 

@@ -29,19 +29,12 @@ from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import Waiting, WaitingFrame
 from ordercast.errors import PeerError
-from ordercast.membership.agreement import (
-    Agreement,
-    Blocked,
-    ClusterOptions,
-    Dissolved,
-    Installed,
-    News,
-    Out,
-    Resumed,
-    Standing,
-)
+from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS, Heartbeat, JoinView
+from ordercast.membership.agreement_table import Standing
+from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed
 from ordercast.membership.node_view import NodeEntry, NodeView
+from ordercast.membership.options import ClusterOptions
 from ordercast.process import explained
 from ordercast.process.commands import (
     COMMANDS,
@@ -249,7 +242,7 @@ class Process(PlainState):
         if not self.over:
             self._tell_who_is_missing()
             self.changes.tick(self)
-            self.agreement.give_up(self, self.changes.holds_up())
+            self.agreement.suspicions.give_up(self, self.changes.holds_up())
             if self.agreement.ticks % LOAD_TICKS == 0:
                 self._tell_load()
 
@@ -317,7 +310,7 @@ class Process(PlainState):
 
     def _keep_if_ahead(self, packet: Receive) -> None:
         """Its sender may have the view already that lets it in; here that view is on its way."""
-        known = packet.src in self.agreement.connected and packet.src not in self.agreement.lost
+        known = packet.src in self.agreement.connected and packet.src not in self.lost
         if known and len(self.ahead) < MAX_AHEAD:
             self.ahead.append(packet)
 
@@ -395,9 +388,9 @@ class Process(PlainState):
 
     def dissolved(self) -> None:
         """All groups of this side have ended."""
-        self.agreement.dissolved(self)
+        self.agreement.sides.dissolved(self)
 
-    # -- what the agreement asks for: see `membership.agreement.Cluster` --------------------------
+    # -- what the agreement asks for: see `membership.agreement_part.Cluster` ---------------------
 
     def tell(self, news: News) -> None:
         if isinstance(news, Resumed):
@@ -417,7 +410,7 @@ class Process(PlainState):
             self.blocked = None
             self.out.news.append(Resumed())
         else:
-            self.agreement.renewing = True
+            self.agreement.reconfiguration.renew()
 
     def begin_view(self, view: NodeView, excluded: Iterable[NodeEntry]) -> None:
         self.groups.locate({node.pid: node.whereabouts for node in view.nodes if node.site})
@@ -523,7 +516,7 @@ class Process(PlainState):
     @property
     def lost(self) -> Mapping[ProcessId, NodeEntry]:
         """Nodes that were excluded, and may live."""
-        return self.agreement.lost
+        return self.agreement.sides.lost
 
     @property
     def rows(self) -> Mapping[GroupId, Row]:

@@ -24,8 +24,8 @@ from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.errors import FrameError, PeerError
-from ordercast.membership.agreement import Installed, News
 from ordercast.membership.agreement_headers import Heartbeat
+from ordercast.membership.news import Installed, News
 from ordercast.membership.node_view import NodeView
 from ordercast.process.commands import Command
 from ordercast.process.headers import CLUSTER_HEADERS, headers_of

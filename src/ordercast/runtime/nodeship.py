@@ -16,15 +16,7 @@ import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import Excluded, NotPrimary, PeerError
-from ordercast.membership.agreement import (
-    Blocked,
-    Dissolved,
-    Installed,
-    News,
-    Out,
-    Resumed,
-    Split,
-)
+from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed, Split
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp

@@ -12,7 +12,7 @@ from ordercast.core.durability import Durability, as_durability
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel, Options
 from ordercast.errors import ConfigError
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.transport.contract import Limits
 from ordercast.transport.discovery import Discovery, as_discovery
 from ordercast.transport.settings import Transport, as_transport, label_of

@@ -20,7 +20,7 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import GroupClosed, NotPrimary, PeerError
-from ordercast.membership.agreement import Dissolved, News
+from ordercast.membership.news import Dissolved, News
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.process import Process
 from ordercast.protocols.registry import PROTOCOLS

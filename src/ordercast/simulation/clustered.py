@@ -19,9 +19,10 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.whereabouts import NOWHERE, Whereabouts
-from ordercast.membership.agreement import ClusterOptions, Dissolved, Installed, Out
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS
+from ordercast.membership.news import Dissolved, Installed, Out
 from ordercast.membership.node_view import NodeEntry
+from ordercast.membership.options import ClusterOptions
 from ordercast.process import commands
 from ordercast.process.process import Process
 from ordercast.protocols.registry import choose
@@ -259,10 +260,10 @@ class ClusterSimulation(Simulation):
         if self.alive[pid] is None or machine.node_view is not None:
             return
         contacts = tuple(q for q in self.current.values() if q is not None and q != pid)
-        if not machine.agreement.ticks and not machine.agreement.contacts:
+        if not machine.agreement.ticks and not machine.agreement.entrance.contacts:
             self.tell(pid, commands.Seek(contacts))
         else:
-            machine.agreement.contacts = contacts
+            machine.agreement.entrance.contacts = contacts
         self._later(SEEK_MS, partial(self._seek, pid))
 
     def _later(self, ms: float, act: Any) -> None:
@@ -317,7 +318,7 @@ class ClusterSimulation(Simulation):
         in_groups = any(seat.in_view for seat in self.seats[p].values())
         gone = host in self.going
         others: list[Any] = [self.machines[q] for q in self.current.values() if q is not None]
-        excluded = any(p in machine.agreement.lost for machine in others)  # before it said good-bye
+        excluded = any(p in machine.lost for machine in others)  # before it said good-bye
         self._stop(p, "end" if gone and not in_groups and not excluded else "crash")
         if not gone:
             self._later(REBOOT_MS, partial(self.boot, host, remembers=True))

@@ -10,7 +10,7 @@ import msgspec
 
 from ordercast.core.whereabouts import Whereabouts
 from ordercast.errors import ConfigError
-from ordercast.membership.agreement import ClusterOptions
+from ordercast.membership.options import ClusterOptions
 from ordercast.simulation.clustered import ClusterConfig, ClusterFault, PartitionHosts
 from ordercast.simulation.config import GroupConfig, SimulationConfig
 from ordercast.simulation.faults import Crash, Fault, Heal, Partition
