@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ordercast.membership.agreement import Agreement
-from ordercast.membership.agreement_headers import EndView, Suspect
+from ordercast.membership.agreement_headers import EndView, Suspect, ViewAccepted
 from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.scripted_cluster import ScriptedCluster
@@ -122,3 +122,25 @@ def test_of_two_that_accuse_each_other_the_younger_goes_also_if_it_began_later()
                 accuse(cluster, accuser, accused)
         cluster.go_on(1)
     assert without(cluster, "c") and not without(cluster, "b")
+
+
+def test_who_lost_its_link_to_the_coordinator_knows_soon_that_it_is_out():
+    cluster = ScriptedCluster("abc")
+    process = cluster.pid("c")
+    cluster.disconnect(cluster.pid("a"), process)
+    cluster.go_on(3)  # far from its patience: whoever it can reach has the view
+    assert process not in cluster.view("a").pids
+    assert cluster.current.get(cluster.names.index("c")) != process
+
+
+def test_who_accepted_the_view_that_is_without_it_stays_until_enough_have_it():
+    cluster = ScriptedCluster("abc")
+    process = cluster.pid("c")
+    cluster.step(process, lambda m, n: m.leave(n))
+    cluster.hand_over(lambda src, dst, header: not isinstance(header, ViewAccepted))
+    assert cluster.m("c").acceptor.has_accepted and process in cluster.view("a").pids
+    cluster.disconnect(cluster.pid("a"), process)  # it can hand it on to b alone
+    cluster.hand_over(lambda src, dst, header: "c" not in (src, dst))
+    assert process not in cluster.view("b").pids
+    cluster.go_on(2)
+    assert cluster.standing("c") is Standing.LEAVING

@@ -335,7 +335,7 @@ class Agreement(PlainState):
             self.view, self.view_since = view, self.ticks
             self.claims.begin_view()
             self.detector.watch(view.pids)
-            self.departure.begin(cluster, news)
+            self.departure.begin(cluster, news, had_part=self.acceptor.is_accepted(view))
         else:
             self.go_out(cluster, news)
 

@@ -2,10 +2,12 @@
 
     it wants to leave           LEAVE to the one that leads, until the next view is without it
     the next view is without    INSTALL to all nodes of that view which have not shown that they
-    it                          have it; out, when a majority of its voters has, or time is up
+    it                          have it; out, when a majority of its voters has, or time is up;
+                                or when all have it who can be reached, if it was not accepted here
 
 A node that goes may have had a part in the decision, and others may lack it: so it stays until they
-can do without it.
+can do without it. One that was excluded has mostly had no part, and lost some of its links: nobody
+gains anything if it waits for those.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class Departure(Part):
         self.going = False  # this node wants to leave
         self.confirmed: set[ProcessId] = set()  # have the view that is without this node
         self.farewell: Out | None = None  # what is told when enough have it
+        self.had_part = False  # the decision may need what was accepted here
 
     def connect(self, own: OwnNode, transitions: Transitions) -> None:
         """Lend it what it does not own."""
@@ -40,13 +43,17 @@ class Departure(Part):
         if self.going:
             self.own.send(cluster, (acting,), LeaveView(self.own.in_force.id))
 
-    def begin(self, cluster: Cluster, farewell: Out) -> None:
+    def begin(self, cluster: Cluster, farewell: Out, *, had_part: bool) -> None:
         """The view, as this node knows it now, is without it."""
-        self.farewell = farewell
+        self.farewell, self.had_part = farewell, had_part
         self.hand_on_the_view(cluster)
 
     def _has_handed_on(self) -> bool:
-        return self.own.in_force.won_by(self.confirmed)
+        own = self.own
+        if own.in_force.won_by(self.confirmed):
+            return True
+        reached = {p for p in own.pids if p in own.connected and p not in own.suspected}
+        return not self.had_part and reached <= self.confirmed
 
     def confirm(self, cluster: Cluster, src: ProcessId) -> None:
         """src has the view that is without this node, or a later one."""
