@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ordercast.runtime.window import LEAST_BYTES, PERIOD_SECONDS, TARGET_SECONDS, Pace
+from ordercast.runtime.window import FIRST_BYTES, LEAST_BYTES, PERIOD_SECONDS, TARGET_SECONDS, Pace
 
 SIZE = 4 * 1024 * 1024
 
@@ -33,7 +33,7 @@ def test_a_slow_reader_leaves_the_least_and_a_quick_one_gives_the_window_back() 
     now = consume(pace, rate=1000, under_way=0.01, seconds=0.5)
     now = consume(pace, rate=1000, under_way=5.0, seconds=1, now=now)
     assert pace.allowed == LEAST_BYTES
-    consume(pace, rate=1e7, under_way=0.1, seconds=3, now=now)
+    consume(pace, rate=1e7, under_way=0.1, seconds=4, now=now)
     assert pace.allowed == SIZE
 
 
@@ -41,6 +41,15 @@ def test_a_long_line_is_no_queue() -> None:
     pace = Pace(SIZE)
     consume(pace, rate=1e6, under_way=0.8, seconds=5)
     assert pace.allowed == SIZE
+
+
+def test_a_window_begins_small_and_grows_with_what_is_consumed_in_time() -> None:
+    pace = Pace(SIZE)
+    assert pace.allowed == FIRST_BYTES
+    consume(pace, rate=1e4, under_way=0.01, seconds=2)  # a word now and then proves little
+    assert pace.allowed < 1.2 * FIRST_BYTES
+    pace.consumed(FIRST_BYTES, 0.01, 10.0)
+    assert pace.allowed > 2 * FIRST_BYTES
 
 
 def test_a_small_window_does_not_grow() -> None:

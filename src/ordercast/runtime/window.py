@@ -28,23 +28,27 @@ from typing import Protocol
 from ordercast.errors import UsageError
 from ordercast.runtime.options import FRAME_COST
 
-LEAST_BYTES = 256 * 1024  # no window gets smaller than that by its pace
+FIRST_BYTES = 256 * 1024  # of a window at first: all senders of a cluster may begin at once
+LEAST_BYTES = 32 * 1024  # no window gets smaller than that by its pace
 TARGET_SECONDS = 0.5  # what is under way should be consumed within this time ...
 ROUND_TRIPS = 2  # ... or within so many times the shortest time that was ever seen
 PERIOD_SECONDS = 0.1  # over which a rate is measured
-GROWTH = 1.25  # of a window whose frames are consumed in time, in each period
+FIRST_GROWTH = 1.0  # for each byte that was consumed in time the window grows by so many ...
+GROWTH = 1 / 8  # ... once a frame was late
 
 
 class Pace:
     """How much of a window is used, so that what is under way is consumed soon.
 
     A frame is late if it took longer than the target. Then the window becomes what was consumed in
-    the last period, for as long as the target. Otherwise it grows again, up to its size.
+    the last period, for as long as the target. Otherwise it grows with what is consumed, up to its
+    size: nothing consumed, nothing gained.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.allowed = size
+        self.allowed = min(FIRST_BYTES, size)
+        self._growth = FIRST_GROWTH
         self._shortest = float("inf")  # seconds until a frame was consumed by all
         self._since = 0.0  # when this period began ...
         self._consumed = 0  # ... and the bytes since
@@ -58,14 +62,15 @@ class Pace:
         self._shortest = min(self._shortest, seconds)
         self._consumed += cost
         elapsed = now - self._since
-        if elapsed < PERIOD_SECONDS:
-            return
         target = max(TARGET_SECONDS, ROUND_TRIPS * self._shortest)
-        in_time = seconds <= target
-        wanted = GROWTH * self.allowed if in_time else self._consumed / elapsed * target
-        least = min(LEAST_BYTES, self.size)
-        self.allowed = int(min(max(wanted, least), self.size))
-        self.begin(now)
+        if seconds <= target:
+            self.allowed = min(int(self.allowed + self._growth * cost) + 1, self.size)
+        elif elapsed >= PERIOD_SECONDS:
+            least = min(LEAST_BYTES, self.size)
+            self.allowed = min(max(int(self._consumed / elapsed * target), least), self.allowed)
+            self._growth = GROWTH
+        if elapsed >= PERIOD_SECONDS:
+            self.begin(now)
 
 
 class Repliable(Protocol):
