@@ -55,14 +55,13 @@ async def test_pulses_arrive_although_the_loop_stands_still() -> None:
 
 
 async def test_it_ends_when_it_is_told_to_and_when_the_loop_is_closed() -> None:
-    before = pulse_threads()
-    thread = PulseThread(Beating(7, 0.01, 60.0), asyncio.get_running_loop())
+    first = PulseThread(Beating(7, 0.01, 60.0), asyncio.get_running_loop())
     other = asyncio.new_event_loop()
-    PulseThread(Beating(8, 0.01, 60.0), other)
-    assert pulse_threads() == before + 2
-    thread.stop()
+    second = PulseThread(Beating(8, 0.01, 60.0), other)
+    assert first._thread.is_alive() and second._thread.is_alive()
+    first.stop()
     other.close()
-    await until(lambda: pulse_threads() == before)
+    await until(lambda: not first._thread.is_alive() and not second._thread.is_alive())
 
 
 async def test_a_forked_process_does_not_speak_for_its_parent() -> None:

@@ -6,7 +6,8 @@ and never meets frames on their way, and a stranger learns nothing about the clu
 both sides prove it first (`ordercast.transport.greeting`).
 
 All frames of one turn of the event loop leave in one write. Frames that may wait longer leave with
-those of a later turn.
+those of a later turn. If the kernel does not take all of them, the rest waits in a backlog, in
+which packets of the cluster overtake data (`ordercast.transport.backlog`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import cast
 
 from ordercast.errors import FrameError, PeerError
+from ordercast.transport.backlog import Backlog
 from ordercast.transport.contract import Address, ConnectionHandler, Counters, Limits
 from ordercast.transport.greeting import Greeting
 from ordercast.transport.places import Places
@@ -58,6 +60,8 @@ class Connection(asyncio.Protocol):
         self._splitter = Splitter(limits.max_frame)
         self._queue: list[bytes] = []  # of this turn, and what may wait longer
         self._queued_bytes = 0
+        self._backlog = Backlog()  # what left the queue, and the transport does not take yet
+        self._congested = False
         self._flush_is_due = False  # at the end of this turn
         self._gathering: asyncio.TimerHandle | None = None  # of what may wait
         self._deadline: asyncio.TimerHandle | None = None  # of the Hello, later of the closing
@@ -78,7 +82,7 @@ class Connection(asyncio.Protocol):
 
     def send_within(self, frame: bytes, seconds: float, enough: int) -> None:
         """Queue a frame that may wait. It leaves with the next that may not, as soon as `enough`
-        bytes are queued, or after these seconds. Frames never overtake each other.
+        bytes are queued, or after these seconds. It overtakes none that was queued before.
         """
         if self._queued_bytes + len(frame) >= enough:
             self.send(frame)
@@ -96,7 +100,8 @@ class Connection(asyncio.Protocol):
         """Bytes that the kernel has not taken yet."""
         if self._transport is None:
             return self._queued_bytes
-        return self._queued_bytes + self._transport.get_write_buffer_size()
+        waiting = self._queued_bytes + self._backlog.size
+        return waiting + self._transport.get_write_buffer_size()
 
     def _flush(self) -> None:
         self._flush_is_due = False
@@ -108,15 +113,30 @@ class Connection(asyncio.Protocol):
         counters.writes += 1
         counters.frames_out += len(queue)
         counters.bytes_out += self._queued_bytes
-        if self._queued_bytes >= LARGE_FRAME * len(queue):
+        if self._backlog or self._queued_bytes > self.limits.high_water or not self._takes_more:
+            for frame in queue:
+                self._backlog.put(frame)
+            self._drain()
+        elif self._queued_bytes >= LARGE_FRAME * len(queue):
             self._transport.writelines(queue)  # large frames are not copied together
         else:
             self._transport.write(b"".join(queue))
         self._queue = []
         self._queued_bytes = 0
         self._weigh()
-        if self._transport.get_write_buffer_size() > self.limits.max_buffered:
+        if self.buffered > self.limits.max_buffered:
             self.abort(f"the peer does not read: more than {self.limits.max_buffered} bytes wait")
+
+    @property
+    def _takes_more(self) -> bool:
+        assert self._transport is not None
+        return self._transport.get_write_buffer_size() <= self.limits.high_water
+
+    def _drain(self, *, all_of_it: bool = False) -> None:
+        """Hand on what waits, as far as the transport takes it without a limit of its own."""
+        assert self._transport is not None
+        while self._backlog and (all_of_it or self._takes_more):
+            self._transport.write(self._backlog.take())
 
     # -- closing --------------------------------------------------------------------------------
 
@@ -127,6 +147,7 @@ class Connection(asyncio.Protocol):
         self.reason = reason
         self._flush()
         if self._transport is not None:
+            self._drain(all_of_it=True)
             self._transport.close()
             self._set_deadline(self.limits.close_timeout_s, self._transport.abort)
 
@@ -134,6 +155,8 @@ class Connection(asyncio.Protocol):
         """Close at once and drop what is queued."""
         self.reason = self.reason or reason
         self._drop_queue()
+        if self._ended.done():
+            return
         if self._transport is not None:
             self._transport.abort()
         elif self._stop_handshake is not None:
@@ -166,6 +189,7 @@ class Connection(asyncio.Protocol):
         self._stop_gathering()
         self._queue.clear()
         self._queued_bytes = 0
+        self._backlog.clear()
 
     def _set_deadline(self, seconds: float, then: Callable[[], None]) -> None:
         if self._deadline is not None:
@@ -260,12 +284,17 @@ class Connection(asyncio.Protocol):
         self.close(self._ended_by_peer(None))
 
     def pause_writing(self) -> None:
-        if not self.reason:
+        if not self.reason and not self._congested:
+            self._congested = True
             self.counters.congested += 1
             self.handler.on_congested(self)
 
     def resume_writing(self) -> None:
-        if not self.reason:
+        if self.reason:
+            return
+        self._drain()
+        if not self._backlog and self._congested:
+            self._congested = False
             self.handler.on_writable(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -21,6 +21,9 @@ Frame = tuple[int, int, int, bytes, bytes]
 FIXED = Struct("!IBBIII")
 FIXED_SIZE = FIXED.size
 
+CHANNEL = Struct("!I")
+CHANNEL_AT = 6  # bytes before it
+
 _pack_fixed = FIXED.pack
 _unpack_fixed = FIXED.unpack_from
 
@@ -30,6 +33,12 @@ def pack(channel: int, tag: int, era: int, header: bytes, payload: bytes) -> byt
     size = len(header)
     length = FIXED_SIZE + size + len(payload)
     return _pack_fixed(length, WIRE_VERSION, tag, channel, era, size) + header + payload
+
+
+def channel_of(frame: bytes) -> int:
+    """On which channel a whole frame travels."""
+    channel: int = CHANNEL.unpack_from(frame, CHANNEL_AT)[0]
+    return channel
 
 
 class Splitter:
