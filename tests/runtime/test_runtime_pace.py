@@ -43,12 +43,22 @@ def test_a_long_line_is_no_queue() -> None:
     assert pace.allowed == SIZE
 
 
-def test_a_window_begins_small_and_grows_with_what_is_consumed_in_time() -> None:
+def test_members_share_a_window_at_first_and_it_grows_with_what_is_consumed_in_time() -> None:
     pace = Pace(SIZE)
-    assert pace.allowed == FIRST_BYTES
+    for members, allowed in (
+        (0, SIZE),
+        (1, SIZE),
+        (2, SIZE // 2),
+        (16, FIRST_BYTES),
+        (200, FIRST_BYTES),
+    ):
+        pace.share(members)
+        assert pace.allowed == allowed
     consume(pace, rate=1e4, under_way=0.01, seconds=2)  # a word now and then proves little
     assert pace.allowed < 1.2 * FIRST_BYTES
     pace.consumed(FIRST_BYTES, 0.01, 10.0)
+    assert pace.allowed > 2 * FIRST_BYTES
+    pace.share(16)
     assert pace.allowed > 2 * FIRST_BYTES
 
 

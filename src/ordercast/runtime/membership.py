@@ -106,6 +106,7 @@ class Membership(Sending):
         before = self._members
         self._tell_return()
         self._members = view.members
+        self.window.pace.share(len(view.members))
         if not before:
             self.first_view, self.first_members = view.number, view.members
         self.view = View(

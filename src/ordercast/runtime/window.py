@@ -28,7 +28,7 @@ from typing import Protocol
 from ordercast.errors import UsageError
 from ordercast.runtime.options import FRAME_COST
 
-FIRST_BYTES = 256 * 1024  # of a window at first: all senders of a cluster may begin at once
+FIRST_BYTES = 256 * 1024  # no window is smaller than that at first
 LEAST_BYTES = 32 * 1024  # no window gets smaller than that by its pace
 TARGET_SECONDS = 0.5  # what is under way should be consumed within this time ...
 ROUND_TRIPS = 2  # ... or within so many times the shortest time that was ever seen
@@ -40,18 +40,24 @@ GROWTH = 1 / 8  # ... once a frame was late
 class Pace:
     """How much of a window is used, so that what is under way is consumed soon.
 
-    A frame is late if it took longer than the target. Then the window becomes what was consumed in
-    the last period, for as long as the target. Otherwise it grows with what is consumed, up to its
-    size: nothing consumed, nothing gained.
+    At first the members of a group share one window, since all may begin at once. A frame is late
+    if it took longer than the target. Then the window becomes what was consumed in the last period,
+    for as long as the target. Otherwise it grows with what is consumed, up to its size: nothing
+    consumed, nothing gained.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.allowed = min(FIRST_BYTES, size)
+        self.allowed = size
         self._growth = FIRST_GROWTH
         self._shortest = float("inf")  # seconds until a frame was consumed by all
         self._since = 0.0  # when this period began ...
         self._consumed = 0  # ... and the bytes since
+
+    def share(self, members: int) -> None:
+        """So many may send. It matters as long as no time is known."""
+        if self._shortest == float("inf"):
+            self.allowed = min(max(self.size // max(members, 1), FIRST_BYTES), self.size)
 
     def begin(self, now: float) -> None:
         """Nothing was under way."""
