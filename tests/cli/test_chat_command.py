@@ -14,6 +14,7 @@ import pytest
 
 import ordercast as oc
 from cables import Reader, until
+from children import heed_signals
 from ordercast.cli.conversation import tell
 
 ORDERCAST = str(Path(sys.executable).parent / "ordercast")
@@ -52,7 +53,7 @@ async def chatting(seed: oc.Node, *words: str, user: str = "bob") -> AsyncIterat
         ORDERCAST, "chat", "--join", seed.address, *words,
         env={**os.environ, "LOGNAME": user, "COLUMNS": "1000"},
         stdin=pipe, stdout=pipe, stderr=pipe,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if run by nohup
+        preexec_fn=heed_signals,
     )  # fmt: skip
     try:
         yield Chat(process)

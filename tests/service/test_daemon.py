@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import ordercast as oc
+from children import heed_signals
 from ordercast.service.administrator import Administrator
 
 pytestmark = pytest.mark.xdist_group("servers")
@@ -55,7 +56,7 @@ async def running(*words: str, **variables: str) -> AsyncIterator[Running]:
         ORDERCAST, "sequencer", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
         "--log-format", "json", *words, env={**ENVIRONMENT, **variables},
         stderr=asyncio.subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # also if run by nohup
+        preexec_fn=heed_signals,
     )  # fmt: skip
     try:
         yield Running(process)
