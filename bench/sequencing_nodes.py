@@ -11,8 +11,8 @@ from ordercast import Group, Message, Node
 from ordercast.core.changing import Places
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.protocols.sequencing.book import Book
+from ordercast.protocols.sequencing.contexts import Contexts
 from ordercast.protocols.sequencing.headers import Request, Spread
-from ordercast.protocols.sequencing.service import SequencingService
 from ordercast.runtime.worker import Worker
 
 AT_A_TIME = 1  # nodes of a process that start at once
@@ -46,21 +46,21 @@ _delays: list[float] = []  # until own delivery
 
 
 def _context(
-    self: SequencingService, p: ProcessId, g: GroupId, book: Book, asked: Request | Spread
+    self: Contexts, p: ProcessId, g: GroupId, book: Book, asked: Request | Spread
 ) -> tuple[Places, Places]:
     found = _unwatched(self, p, g, book, asked)
     _contexts.append(len(found[0]))
     return found
 
 
-_unwatched = SequencingService._context
+_unwatched = Contexts.of_next
 
 
 async def start(
     worker: Worker, *, members: list[int], seeds: list[str], options: dict[str, Any]
 ) -> None:
     """Start these nodes, a few at a time."""
-    SequencingService._context = _context  # type: ignore[method-assign]
+    Contexts.of_next = _context  # type: ignore[method-assign]
     room = asyncio.Semaphore(AT_A_TIME)
 
     async def start_one(member: int) -> None:

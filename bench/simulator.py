@@ -18,7 +18,7 @@ from ordercast.core.events import Event, Kept, Multicast, Receive, View
 from ordercast.core.output import Output
 from ordercast.simulation import SimulationConfig, Workload
 from ordercast.simulation.engine import Machine
-from ordercast.simulation.run import build, limits_of, no_collection, stacks
+from ordercast.simulation.run import build, limits_of, no_collection, processes
 
 REPEATS = 7
 WORKLOAD = Workload(every_us=200, reply=0.0)
@@ -73,13 +73,13 @@ def run() -> dict[str, object]:
     """
     runs = {
         "simulator alone, 1000 processes": ("basic", 1000, 200, relays),
-        "sequencer_pb, 1000 processes": ("sequencer_pb", 1000, 200, stacks),
-        "sequencer_pb, 10 processes": ("sequencer_pb", 10, 10_000, stacks),
-        "vector, 64 processes": ("vector", 64, 1000, stacks),
-        "vector, 1000 processes": ("vector", 1000, 30, stacks),
+        "sequencer_pb, 1000 processes": ("sequencer_pb", 1000, 200, processes),
+        "sequencer_pb, 10 processes": ("sequencer_pb", 10, 10_000, processes),
+        "vector, 64 processes": ("vector", 64, 1000, processes),
+        "vector, 1000 processes": ("vector", 1000, 30, processes),
     }
-    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
-        return {name: processes.submit(measure, *of).result() for name, of in runs.items()}
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        return {name: pool.submit(measure, *of).result() for name, of in runs.items()}
 
 
 def relays(config: SimulationConfig) -> list[Relay]:
