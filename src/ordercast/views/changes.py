@@ -393,7 +393,7 @@ class Changes(PlainState):
         """p wants to leave the cluster; True when it numbers nothing."""
         numbers = any(self.directory.rows[g].leader == p for g in self.directory.of.get(p, ()))
         if numbers and self.leads:  # else whoever coordinates after the next view does it
-            self.target.unburden(self.directory, p)
+            self.target.drain(self.directory, p, drained=True)
             self._lead_if_idle(groups)
             self.run_local(groups)
         return not numbers
@@ -728,7 +728,8 @@ class Changes(PlainState):
         rows = tuple(self.directory.rows.values())
         for row in rows:
             page = pages(row.entry.protocol)
-            alone = page.copies_frames and row.members == (row.leader,) and len(self.nodes) > 1
+            stay = set(self.nodes) - self.target.draining
+            alone = page.copies_frames and row.members == (row.leader,) and len(stay) > 1
             settled = self.leads and self.lead is Lead.IDLE
             assert not (alone and settled), "the only member does not number itself"
             share = SHARE.get(page.together or "none", 0)

@@ -59,7 +59,7 @@ class Target(PlainState):
         self.memory: dict[tuple[GroupId, ProcessId], int] = {}  # with which a group was founded
         self.forgotten: set[GroupId] = set()  # nobody is waited for there
         self.placements: dict[str, Placement] = {}
-        self.draining: set[ProcessId] = set()
+        self.draining: set[ProcessId] = set()  # are to number nothing; who leaves is among them
 
     # -- a term begins ----------------------------------------------------------------------------
 
@@ -286,11 +286,15 @@ class Target(PlainState):
         aim = self.aims[g]
         if not page.copies_frames or aim.members != (aim.leader,):
             return
-        others = [p for p in self.eligible() if p != aim.leader]
-        others = others or [p for p in self.nodes if p != aim.leader]
+        others = self._others(aim.leader)
         if others:
             placement = self.placements[aim.entry.protocol]
             self._move(directory, placement, (g,), min(others, key=placement.load))
+
+    def _others(self, p: ProcessId) -> list[ProcessId]:
+        """Who may number instead of p; nobody that is about to leave."""
+        able = [q for q in self.nodes if q != p and q not in self.draining]
+        return [q for q in self.eligible() if q in able] or able
 
     def want_out(self, directory: Directory, p: ProcessId, g: GroupId, pages: Pages) -> None:
         """p wants to be out of a group."""
@@ -338,11 +342,11 @@ class Target(PlainState):
             self.draining.discard(p)
         elif p in self.nodes:
             self.draining.add(p)
-            self.unburden(directory, p)
+            self._unburden(directory, p)
 
-    def unburden(self, directory: Directory, p: ProcessId) -> None:
+    def _unburden(self, directory: Directory, p: ProcessId) -> None:
         """Groups that p numbers go elsewhere, if there is anywhere."""
-        able = [q for q in self.eligible() if q != p] or [q for q in self.nodes if q != p]
+        able = self._others(p) or [q for q in self.nodes if q != p]
         for placement in self.placements.values():
             for groups, to in placement.drain(p, able):
                 self._move(directory, placement, sorted(groups), to)
