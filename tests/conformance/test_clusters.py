@@ -24,6 +24,7 @@ from sweep.cluster_oracle import (
     cluster_complaints,
     done_ms,
     enough,
+    is_last_voter,
     misplaced,
     run,
 )
@@ -140,6 +141,13 @@ def test_the_judge_finds_nothing_in_a_run_that_went_well() -> None:
     assert not list(misplaced(quiet_run()))
     assert done_ms(quiet_run()) - quiet_run().last_fault_ms < UNBLOCKED_MS
     assert told(1, Blocked(4, (3,))) == []
+
+
+def test_the_judge_lets_the_last_voter_stay_with_those_who_do_not_vote() -> None:
+    nodes = (NodeEntry(0, "a", 1), NodeEntry(1, "b", 1, voter=False))
+    mixed = NodeView(ViewId(number=2), nodes, (0,), 1)
+    assert is_last_voter(mixed, 0) and not is_last_voter(mixed, 1)
+    assert not is_last_voter(view(2, 0, 1).view, 0) and not is_last_voter(view(2, 0).view, 0)
 
 
 def test_the_judge_sees_a_number_that_falls() -> None:
