@@ -13,6 +13,7 @@ import pytest
 from ordercast.transport.tcp import Connection, Limits, Listener, connect, listen
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
+from ordercast.wire.opening import pack_opening
 
 PATIENCE_S = 10.0  # a test that waits longer has hung
 
@@ -87,6 +88,17 @@ class Owner:
 
     async def connect(self, listener: Listener, **options: Any) -> Connection:
         return await connect(*listener.address, hello=self.hello, handler=self, **options)
+
+    @classmethod
+    async def silent_reader(cls, limits: Limits) -> tuple[Owner, Connection, socket.socket]:
+        """A peer that says Hello and then reads nothing: (owner, its connection, the socket)."""
+        a = cls("alice")
+        listener = await a.listen(limits)
+        raw = socket.create_connection(listener.address)
+        a.sockets.append(raw)
+        raw.sendall(pack_opening(cls("sleepy").hello))
+        await a.until(lambda a: bool(a.connections))
+        return a, a.connections[0], raw
 
     @classmethod
     async def close_all(cls) -> None:

@@ -11,9 +11,10 @@ from ordercast.transport.backlog import PIECE, Backlog
 from ordercast.transport.tcp import Limits
 from ordercast.wire.control import CLUSTER_CHANNEL
 from ordercast.wire.frame import FIXED_SIZE, Frame, Splitter, channel_of, pack
-from ordercast.wire.opening import pack_opening, split_opening
+from ordercast.wire.opening import split_opening
 
 KiB, MiB = 1024, 1024 * 1024
+LIMITS = Limits(high_water=256 * KiB, low_water=64 * KiB)
 
 
 def data(n: int, size: int = 0) -> bytes:
@@ -75,13 +76,7 @@ def test_what_is_dropped_does_not_leave() -> None:
 
 def test_a_word_overtakes_data_that_a_slow_peer_has_not_read(run, owner) -> None:
     async def scenario() -> None:
-        a = owner("alice")
-        listener = await a.listen(Limits(high_water=256 * KiB, low_water=64 * KiB))
-        raw = socket.create_connection(listener.address)
-        a.sockets.append(raw)
-        raw.sendall(pack_opening(owner("sleepy").hello))
-        await a.until(lambda a: a.connections)
-        conn = a.connections[0]
+        a, conn, raw = await owner.silent_reader(LIMITS)
         for n in range(128):
             conn.send(data(n, size=MiB // 2))
             await asyncio.sleep(0)
@@ -103,13 +98,7 @@ def test_a_word_overtakes_data_that_a_slow_peer_has_not_read(run, owner) -> None
 
 def test_a_connection_that_is_closed_sends_what_waits_in_the_backlog(run, owner) -> None:
     async def scenario() -> None:
-        a = owner("alice")
-        listener = await a.listen(Limits(high_water=256 * KiB, low_water=64 * KiB))
-        raw = socket.create_connection(listener.address)
-        a.sockets.append(raw)
-        raw.sendall(pack_opening(owner("sleepy").hello))
-        await a.until(lambda a: a.connections)
-        conn = a.connections[0]
+        _, conn, raw = await owner.silent_reader(LIMITS)
         reading = asyncio.ensure_future(asyncio.to_thread(read_frames, raw, 64))
         for n in range(64):
             conn.send(data(n, size=MiB // 2))

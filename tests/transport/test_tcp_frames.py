@@ -26,17 +26,6 @@ async def pair(owner, limits=None):
     return a, a.connections[0], b, ours
 
 
-async def silent_reader(owner, limits):
-    """A peer that said Hello and then reads nothing: (owner, its connection, the raw socket)."""
-    a = owner("alice")
-    listener = await a.listen(limits)
-    raw = socket.create_connection(listener.address)
-    a.sockets.append(raw)
-    raw.sendall(pack_opening(owner("sleepy").hello))
-    await a.until(lambda a: a.connections)
-    return a, a.connections[0], raw
-
-
 def test_ten_thousand_frames_arrive_in_the_order_of_sending(run, owner):
     async def scenario():
         a, _, _, conn = await pair(owner)
@@ -164,7 +153,7 @@ def test_closing_twice_is_closing_once_and_the_first_reason_stays(run, owner):
 
 def test_a_peer_that_dies_in_the_middle_of_a_frame_is_told_as_such(run, owner):
     async def scenario():
-        a, conn, raw = await silent_reader(owner, Limits())
+        a, conn, raw = await owner.silent_reader(Limits())
         raw.sendall(numbered(1, 100)[:50])
         await asyncio.to_thread(raw.shutdown, socket.SHUT_WR)
         assert await conn.closed() == "closed by the peer in the middle of a frame"
@@ -176,7 +165,7 @@ def test_a_peer_that_dies_in_the_middle_of_a_frame_is_told_as_such(run, owner):
 def test_a_peer_that_does_not_read_is_seen_and_seen_again_when_it_reads(run, owner):
     async def scenario():
         limits = Limits(high_water=300_000, low_water=100_000)
-        a, conn, raw = await silent_reader(owner, limits)
+        a, conn, raw = await owner.silent_reader(limits)
         sent = 0
         while "congested" not in a.told:
             conn.send(numbered(sent, 50_000))
@@ -212,7 +201,7 @@ def test_bytes_queued_in_this_turn_count_as_buffered(run, owner):
 def test_a_peer_that_never_reads_is_given_up_at_the_limit(run, owner):
     async def scenario():
         limits = Limits(high_water=100_000, low_water=0, max_buffered=2_000_000)
-        a, conn, _ = await silent_reader(owner, limits)
+        a, conn, _ = await owner.silent_reader(limits)
         while not conn.reason:
             conn.send(numbered(0, 100_000))
             assert conn.buffered < 4_000_000
@@ -226,7 +215,7 @@ def test_a_peer_that_never_reads_is_given_up_at_the_limit(run, owner):
 def test_closing_towards_a_peer_that_never_reads_ends_in_bounded_time(run, owner):
     async def scenario():
         limits = Limits(high_water=100_000, low_water=0, close_timeout_s=0.05)
-        a, conn, _ = await silent_reader(owner, limits)
+        a, conn, _ = await owner.silent_reader(limits)
         while "congested" not in a.told:
             conn.send(numbered(0, 100_000))
             await asyncio.sleep(0)
@@ -239,7 +228,7 @@ def test_closing_towards_a_peer_that_never_reads_ends_in_bounded_time(run, owner
 def test_a_peer_that_stops_sending_and_never_reads_is_gone_in_bounded_time(run, owner):
     async def scenario():
         limits = Limits(high_water=100_000, low_water=0, close_timeout_s=0.05)
-        a, conn, raw = await silent_reader(owner, limits)
+        a, conn, raw = await owner.silent_reader(limits)
         while "congested" not in a.told:
             conn.send(numbered(0, 100_000))
             await asyncio.sleep(0)

@@ -161,7 +161,7 @@ def not_a_guest(presence: Presence, group: str, seconds: float) -> JoinTimeout:
 
 def not_left(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     """This node is on its way out of the group, and not out yet."""
-    what = f"group {group!r} was not joined: this node still leaves it, after an earlier join"
+    what = f"group {group!r} was not joined: this node is still leaving it"
     return _group_timeout(presence, what, "was asked to let this node go", seconds)
 
 

@@ -15,7 +15,6 @@ from errno import EADDRINUSE
 from itertools import islice
 
 from ordercast.errors import (
-    AlreadyJoined,
     JoinTimeout,
     NodeEnded,
     OrdercastError,
@@ -38,7 +37,7 @@ REACH = 1.0  # seconds that an address gets to answer
 ANSWER = 3.0  # seconds that the one that answered gets to let this node in
 ASKED_AT_ONCE = 8  # addresses in one round; the next round asks the next ones
 FAITHFUL_ROUNDS = 3  # so often the old port is asked for, if the system chose it
-MAY_PASS = (JoinTimeout, StateUnavailable, AlreadyJoined)  # the last: a try that is being undone
+MAY_PASS = (JoinTimeout, StateUnavailable)
 MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the application reads on
 
 

@@ -83,7 +83,7 @@ class Stays:
         self._entering[name] = asked
         inheriting = None if state is None else Inheriting(self._presence, name, state)
         try:
-            await self._end_of_former(name)
+            await self._end_leave(name)
             find = partial(self._enter, name, asked, protocol, durability, level, slow)
             found = await self._find(find)
             visit = await self._end_visit(name)
@@ -120,7 +120,7 @@ class Stays:
         check_scope(name, found, self._others(name))
         return entry
 
-    async def _end_of_former(self, name: str) -> None:
+    async def _end_leave(self, name: str) -> None:
         """A leave may be under way, or a join that was given up is being undone."""
         timeout = self._presence.options.join_timeout
         leaving = [task for member, task in self._leaving.items() if member.group.name == name]

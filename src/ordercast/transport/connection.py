@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._queue: list[bytes] = []  # of this turn, and what may wait longer
         self._queued_bytes = 0
         self._backlog = Backlog()  # what left the queue, and the transport does not take yet
-        self._congested = False
+        self._congested = False  # since `on_congested`, until `on_writable`
         self._flush_is_due = False  # at the end of this turn
         self._gathering: asyncio.TimerHandle | None = None  # of what may wait
         self._deadline: asyncio.TimerHandle | None = None  # of the Hello, later of the closing
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
         return self._transport.get_write_buffer_size() <= self.limits.high_water
 
     def _drain(self, *, all_of_it: bool = False) -> None:
-        """Hand on what waits, as far as the transport takes it without a limit of its own."""
+        """Hand on what waits until the transport holds `high_water` bytes; or all of it."""
         assert self._transport is not None
         while self._backlog and (all_of_it or self._takes_more):
             self._transport.write(self._backlog.take())

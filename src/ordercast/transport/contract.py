@@ -135,13 +135,13 @@ class ConnectionHandler(Protocol):
         """The peer said who it is, and it fits. An accepting side may `conn.refuse` it here."""
 
     def on_frames(self, conn: Connection, frames: list[Frame]) -> None:
-        """At least one frame, in the order in which the peer sent them."""
+        """At least one frame, in the order in which they left: see `backlog`."""
 
     def on_congested(self, conn: Connection) -> None:
         """The peer reads too slowly: `high_water` bytes are buffered."""
 
     def on_writable(self, conn: Connection) -> None:
-        """After `on_congested`: only `low_water` bytes are left."""
+        """After `on_congested`: `low_water` was reached, and nothing is left in the backlog."""
 
     def on_closed(self, conn: Connection, reason: str) -> None:
         """The last call, once for every connection that was accepted or had its `on_hello`.
