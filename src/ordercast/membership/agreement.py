@@ -353,6 +353,7 @@ class Agreement(PlainState):
         cluster.tell(Installed(view, tuple(n.pid for n in excluded)))
         cluster.begin_view(view, excluded)
         if view.into < 0:
+            self.entrance.ask_again(cluster)
             self.act(cluster)
 
     def _begin_view(self, view: NodeView, excluded: tuple[NodeEntry, ...]) -> None:

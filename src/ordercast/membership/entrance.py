@@ -2,7 +2,8 @@
 
     at a node outside      JOIN to one of the contacts, in turn, until a view names this node
     JOIN(n) at a node      that leads: consider n;  another: INTRODUCE(n) to the one that leads
-    consider n             REACH(n) to all voters here that have not said REACHED(n)
+    consider n             REACH(n) to all voters here that have not said REACHED(n); again, as
+                           soon as a view begins
     REACH(n)               REACHED(n), at once or when there is a connection to n
     n is admitted          when all voters here reach it, no former life of it is heard, and it has
                            waited: a side that comes back does so together, and a name that was
@@ -29,7 +30,7 @@ from ordercast.membership.agreement_headers import (
     ViewAccepted,
 )
 from ordercast.membership.agreement_part import Cluster, OwnNode, Part, Transitions
-from ordercast.membership.applicants import MAX_APPLICANTS, Applicants
+from ordercast.membership.applicants import MAX_APPLICANTS, Applicant, Applicants
 from ordercast.membership.flapping import Flapping
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.membership.plausible import MAX_NUMBER
@@ -134,11 +135,22 @@ class Entrance(Part):
         own = self.own
         applicant = self.applicants.ask(node, own.ticks, own.connected)
         if applicant is not None:
-            here = own.here()
-            voters = [p for p in own.electors if p in here]
-            missing = [p for p in voters if p not in applicant.reached_by]
-            own.send(cluster, missing, Reach(own.in_force.id, node.pid))
+            self._ask_voters(cluster, applicant)
             own.act(cluster)
+
+    def ask_again(self, cluster: Cluster) -> None:
+        """A view began: its voters have not said yet whom of the applicants they reach. Without
+        this question the applicants would wait until they ask again, a heartbeat later."""
+        if self.own.leads:
+            for applicant in self.applicants.newest_lives():
+                self._ask_voters(cluster, applicant)
+
+    def _ask_voters(self, cluster: Cluster, applicant: Applicant) -> None:
+        """Those here that have not said yet that they reach it."""
+        own = self.own
+        here = own.here()
+        missing = [p for p in own.electors if p in here and p not in applicant.reached_by]
+        own.send(cluster, missing, Reach(own.in_force.id, applicant.node.pid))
 
     # -- connections to those who ask -------------------------------------------------------------
 
@@ -171,15 +183,14 @@ class Entrance(Part):
         """Applicants that may come in now: all voters here reach them."""
         view, here = self.own.in_force, self.own.here()
         voters = {p for p in self.own.electors if p in here}
-        waiting = self.applicants.newest_lives()
-        names = {applicant.node.name for applicant in waiting}
+        reached = [a for a in self.applicants.newest_lives() if voters <= a.reached_by]
+        names = {applicant.node.name for applicant in reached}
         names.update(node.name for node in view.nodes)
         taken = {node.name for node in view.nodes if node.pid in here}
         return [
             applicant.node
-            for applicant in waiting
+            for applicant in reached
             if applicant.node.name not in taken  # a former life of it is heard
-            and voters <= applicant.reached_by
             and self._has_waited(applicant.node, self.own.ticks - applicant.since, names)
         ]
 

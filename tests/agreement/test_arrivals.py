@@ -1,0 +1,45 @@
+"""Nodes that come together come in together, and nobody waits for a heartbeat without need."""
+
+from __future__ import annotations
+
+from ordercast.membership.agreement_headers import Reached, ViewAccepted
+from tests.agreement.scripted_cluster import ScriptedCluster
+
+
+def reached_late(cluster, name):
+    """Nobody says yet that it reaches this node, in any of its lives."""
+
+    def only(src, dst, header):
+        return not (isinstance(header, Reached) and cluster.nodes[header.pid].name == name)
+
+    return only
+
+
+def test_an_applicant_that_missed_a_view_is_in_the_next_one_without_a_tick():
+    """A view with d is proposed when e asks. What the voters said of e ends with that view."""
+    cluster = ScriptedCluster("abcde", first="abc")
+    ticks = cluster.m("a").ticks
+    for name in "de":
+        cluster.boot(name)
+        cluster.hand_over(lambda src, dst, header: not isinstance(header, ViewAccepted))
+    cluster.hand_over()
+    assert cluster.named(cluster.view("a")) == "abcde"
+    assert cluster.m("a").ticks == ticks and not cluster.bad
+
+
+def test_a_side_that_comes_back_waits_until_all_of_it_are_reached():
+    """d and e have both asked, and d is reached: a view with d alone would be one view more."""
+    cluster = ScriptedCluster("abcde", partition="merge")
+    cluster.cut("abc", "de")
+    cluster.until_suspected()
+    assert cluster.named(cluster.view("a")) == "abc" and cluster.named(cluster.view("d")) == "de"
+    before = cluster.view("a").number
+    cluster.cut("abcde")
+    all_but_e = reached_late(cluster, "e")
+    while len(cluster.m("a").entrance.applicants.of) < 2:
+        cluster.go_on(1, all_but_e)
+    cluster.hand_over(all_but_e)
+    assert cluster.named(cluster.view("a")) == "abc"
+    cluster.hand_over()
+    assert cluster.named(cluster.view("a")) == "abcde"
+    assert cluster.view("a").number == before + 1 and not cluster.bad
