@@ -46,6 +46,18 @@ class AnySideRecovers(Agreement):
             return True
 
 
+class RecoversWhenReportersAreLost(Agreement):
+    """Whoever has the reports of a majority proposes, and recovers if too few are left by then."""
+
+    class reconfiguration_part(Reconfiguration):
+        def next_view(self, attempt):
+            self.may_recover = lambda: True
+            try:
+                return super().next_view(attempt)
+            finally:
+                del self.may_recover
+
+
 class NeverRecovers(Agreement):
     class reconfiguration_part(Reconfiguration):
         def may_recover(self):
@@ -67,7 +79,7 @@ class HalfDecides(Agreement):
     """Half of the voters, without the first, and half with it."""
 
     class reconfiguration_part(Reconfiguration):
-        def may_decide(self):
+        def may_recover(self):
             view = self.own.view
             present = [p for p in view.voters if p in self.own.here()]
             return 2 * len(present) >= len(view.voters)
@@ -96,7 +108,7 @@ class NewMajorityOnly(HalfDecides):
     """The voters of the next view decide it, not those of the view that ends."""
 
     class reconfiguration_part(HalfDecides.reconfiguration_part):
-        def may_decide(self):
+        def may_recover(self):
             return True
 
     class proposer_part(HalfDecides.proposer_part):

@@ -287,7 +287,11 @@ class SimulatedCluster:
             self.check_recovery(before, view)
 
     def check_recovery(self, before, view):
-        """Nobody who lives, and votes, has gone on from where the cluster was recovered."""
+        """All of the electorate are there; and nobody who lives, and votes, has gone on from where
+        the cluster was recovered."""
+        names = {node.name for node in view.nodes}
+        if not self.electorate or not names.issuperset(self.electorate):
+            self.bad.add("recovered without all of an electorate, and no operator has spoken")
         for p in self.living():
             machine = self.nodes[p].machine
             if machine.view is None or machine.standing is Standing.OUT:

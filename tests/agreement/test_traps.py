@@ -11,6 +11,7 @@ from ordercast.membership.agreement_headers import (
     InstallView,
     ProposeView,
     ViewAccepted,
+    ViewReport,
 )
 from ordercast.membership.agreement_table import Standing
 from tests.agreement import faulty_agreements as faulty
@@ -49,7 +50,8 @@ def test_a_restarted_voter_does_not_count_for_what_it_has_forgotten():
     cluster.go_on(LONG)
     assert all_are_in(cluster) and not cluster.bad
     assert schedule(faulty.RestartedCounts).bad == {
-        "recovered without somebody who lives and has gone on"
+        "recovered without all of an electorate, and no operator has spoken",
+        "recovered without somebody who lives and has gone on",
     }
 
 
@@ -191,6 +193,28 @@ def test_what_may_have_been_decided_is_proposed_again():
     assert schedule(faulty.AcceptedIgnored).bad & {
         "two views of one id",
         "two successors of one view",
+    }
+
+
+def test_who_reported_and_is_lost_since_does_not_let_a_minority_recover():
+    """Reports of b, c, d are a majority of abcd. When the last one comes, c is cut off: b and d are
+    no majority, and nobody has declared that the others are gone."""
+
+    def schedule(machine):
+        cluster = ScriptedCluster("abcd", machine=machine)
+        cluster.kill("a")
+        cluster.go_on(1, lambda src, dst, header: (src, type(header)) != ("d", ViewReport))
+        cluster.cut("bd", "c")
+        cluster.go_on(LONG)
+        return cluster
+
+    cluster = schedule(Agreement)
+    assert {cluster.standing(name) for name in "bcd"} == {Standing.CUT_OFF} and not cluster.bad
+    cluster.cut("bcd")
+    cluster.go_on(LONG)
+    assert cluster.named(cluster.view("b")) == "bcd" and not cluster.bad
+    assert schedule(faulty.RecoversWhenReportersAreLost).bad == {
+        "recovered without all of an electorate, and no operator has spoken"
     }
 
 

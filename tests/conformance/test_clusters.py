@@ -41,6 +41,7 @@ PLACED = [name for name, page in PROTOCOLS.items() if page.together is not None]
 FOUND_BY_THE_SWEEP = [
     ("fifo", "cluster", 32),  # somebody looks at what waits in a group before its first view
     ("sequencing_causal", "placing", 38),  # a group comes back to who moved it away, to leave
+    ("sequencing", "placing", 262),  # one who reported is lost before the last report comes
 ]
 
 

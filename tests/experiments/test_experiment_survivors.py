@@ -42,7 +42,7 @@ def delivery(sender: int, number: int) -> tuple[int, int, int, int, bytes]:
 
 
 def test_without_a_flush_survivors_have_prefixes_and_with_one_all_the_same(tmp_path: Path) -> None:
-    seeds = range(3)
+    seeds = range(10)  # one crash harms few: of three seeds it may be none
     with_flush, without = (
         [row_of(msgspec.structs.replace(CRASH, flush=flush, seed=s), tmp_path) for s in seeds]
         for flush in (True, False)

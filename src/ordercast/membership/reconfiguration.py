@@ -149,10 +149,12 @@ class Reconfiguration(Part):
     # -- the view that follows --------------------------------------------------------------------
 
     def next_view(self, attempt: Attempt) -> NodeView | None:
-        """Those here, without those who go, with those who come."""
+        """Those here, without those who go, with those who come. None: they may not decide it."""
         view, votes = self.own.in_force, self.own.votes
         here = set(self.own.here())
         attempt.recovers = votes and not view.won_by(here)
+        if attempt.recovers and not self.may_recover():
+            return None  # some who reported are lost since: that is no reason to recover
         leavers = set() if attempt.recovers else self._leaving_now()
         stay = [n for n in view.nodes if n.pid in here and n.pid not in leavers]
         # An operator's word adds nobody: who comes may be gone again, and all must accept.
