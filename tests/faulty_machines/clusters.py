@@ -43,7 +43,7 @@ class ForgetsWhatItAccepted(Agreement):
 
 
 class DecidesWithoutAMajority(Reconfiguration):
-    def may_decide(self) -> bool:
+    def may_recover(self) -> bool:
         return True
 
 
