@@ -10,7 +10,7 @@ import msgspec
 from ordercast.core.events import Event, Receive, Timer
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Output
-from ordercast.membership.agreement_headers import Heartbeat, InstallView
+from ordercast.membership.agreement_headers import Heartbeat
 from ordercast.process.process import CLUSTER_GROUP
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
 from ordercast.simulation.agenda import TICKS_PER_MS
@@ -158,7 +158,7 @@ class CutOfWhoSays(msgspec.Struct, frozen=True):
     says: type[msgspec.Struct]
     at_ms: float
     until_ms: float
-    lose: float  # of what it has under way
+    lose: float  # of what it has under way; a connection that loses anything breaks
     heal_ms: float
 
     def apply(self, simulation: ClusterSimulation) -> None:
@@ -180,7 +180,8 @@ class CutOfWhoSays(msgspec.Struct, frozen=True):
 
     def _strike(self, simulation: ClusterSimulation, p: ProcessId) -> None:
         now_ms = simulation.now / TICKS_PER_MS
-        simulation.medium.forget_sender(p, self.lose)
+        for q in simulation.medium.forget_sender(p, self.lose):
+            simulation.reset(p, q)
         alone = (simulation.host_of(p),)
         simulation.suffer(PartitionHosts((alone,), at_ms=now_ms))
         heal = Heal(at_ms=now_ms + self.heal_ms)
@@ -188,10 +189,12 @@ class CutOfWhoSays(msgspec.Struct, frozen=True):
         simulation.agenda.acts[at].append(partial(simulation.suffer, heal))
 
 
-class CutBeforeInstall(msgspec.Struct, frozen=True):
-    """When the node of a host says INSTALL, the network parts, and only its own side hears it."""
+class CutBefore(msgspec.Struct, frozen=True):
+    """When the node of a host sends such a packet, the network parts, and only its own side hears
+    it."""
 
     host: Host
+    says: type[msgspec.Struct]
     sides: tuple[tuple[Host, ...], ...]
     at_ms: float
 
@@ -205,7 +208,7 @@ class CutBeforeInstall(msgspec.Struct, frozen=True):
 
         def see(_: tuple[Event, ...], out: Output) -> bool:
             nonlocal waiting
-            if waiting and any(isinstance(inner(t[3]), InstallView) for t in out.transmits):
+            if waiting and any(isinstance(inner(t[3]), self.says) for t in out.transmits):
                 waiting = False
                 now_ms = simulation.now / TICKS_PER_MS
                 simulation.suffer(PartitionHosts(self.sides, at_ms=now_ms))

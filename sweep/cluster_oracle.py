@@ -38,7 +38,7 @@ from ordercast.simulation.clustered import (
     simulate_cluster,
 )
 from ordercast.simulation.log import Ended
-from sweep.ambush import CutOfWhoSays, inner
+from sweep.ambush import CutBefore, CutOfWhoSays, inner
 
 UNBLOCKED_MS = 2000.0  # from the last fault until everything is in place again, at most
 SETTLED_MS = 150.0  # so long nothing happened: by then all know that all have the view
@@ -201,7 +201,7 @@ def enough(side: Collection[ProcessId], voters: tuple[ProcessId, ...]) -> bool:
 def driven_out(done: ClusterRun) -> Iterator[str]:
     """Nobody who lives, and could always be heard, is excluded."""
     config = done.simulation.config
-    cut = (PartitionHosts, CutOfWhoSays)
+    cut = (PartitionHosts, CutOfWhoSays, CutBefore)
     was_cut = any(isinstance(fault, cut) for fault in config.faults)
     if was_cut or config.network.loss or done.merging:
         return

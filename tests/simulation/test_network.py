@@ -183,6 +183,23 @@ def test_a_crash_loses_the_last_packets_of_a_connection_and_none_before_them() -
     assert 0 < len(kept) < 40 and kept == list(range(1, len(kept) + 1))
 
 
+def test_a_connection_that_breaks_loses_what_is_on_it_and_what_follows_until_there_is_another() -> (
+    None
+):
+    medium = Medium(NetworkModel(connections=True), 3, Agenda().packets, Random(3))
+
+    def say(era: int) -> None:
+        medium.carry(0, era, [((1, 2), CLUSTER_GROUP, era, Heartbeat(ViewId()), b"")])
+
+    say(1)
+    medium.reset(0, 1)
+    say(2)
+    assert sorted(carried(medium)) == [(2, 1), (2, 2)]
+    medium.connect_again(1, 0)
+    say(3)
+    assert sorted(carried(medium)) == [(1, 3), (2, 1), (2, 2), (2, 3)]
+
+
 def test_every_packet_passes_through_the_transform(stage: Stage) -> None:
     seen: list[Receive] = []
 

@@ -237,9 +237,35 @@ class ClusterSimulation(Simulation):
         """Nodes that can reach each other have a connection."""
         p = self.current.get(host)
         for other, q in self.current.items():
-            if p is not None and q is not None and q != p and self.medium.reaches(p, q):
+            if p is None or q is None or q == p or (p, q) in self.medium.broken:
+                continue
+            if self.medium.reaches(p, q):
                 self._later(0.5, partial(self._connected, p, q, f"p{other}"))
                 self._later(0.5, partial(self._connected, q, p, f"p{host}"))
+
+    def reset(self, p: ProcessId, q: ProcessId) -> None:
+        """The connection between two nodes breaks, and both live: each is told that it did. As live
+        nodes do, who misses the other looks for it."""
+        self.medium.reset(p, q)
+        self._later(1 + p % 3, partial(self._broke, p, q))
+        self._later(1 + q % 3, partial(self._broke, q, p))
+        self._later(SEEK_MS, partial(self._look_for, p, q))
+
+    def _look_for(self, p: ProcessId, q: ProcessId) -> None:
+        if self.alive[p] is None or self.alive[q] is None:
+            return
+        if self.medium.reaches(p, q) and (self._misses(p, q) or self._misses(q, p)):
+            self.medium.connect_again(p, q)
+            self._connected(p, q, f"p{self.host_of(q)}")
+            self._connected(q, p, f"p{self.host_of(p)}")
+        else:
+            self._later(SEEK_MS, partial(self._look_for, p, q))
+
+    def _misses(self, p: ProcessId, q: ProcessId) -> bool:
+        machine: Any = self.machines[p]
+        if machine.node_view is None:  # whoever may let it in
+            return True
+        return q in machine.lost or (machine.blocked is not None and q in machine.blocked.missing)
 
     def _connected(self, p: ProcessId, q: ProcessId, name: str) -> None:
         if self.alive[p] is not None and self.alive[q] is not None:

@@ -359,7 +359,8 @@ class Simulation:
 
     def _installed(self, p: ProcessId, view: View) -> None:
         self.rosters[view.group].note_view(view)
-        self.seats[p][view.group].in_view = p in view.members
+        seat = self.seats[p][view.group]
+        seat.stands(member=p in view.members, guest=seat.guest)
         self._note_groups(p)
         self._release(p, view.group)
 
@@ -379,11 +380,12 @@ class Simulation:
 
     def _take_reports(self, p: ProcessId, out: Output) -> None:
         for g, is_guest in out.guest:
-            self.seats[p][g].guest = is_guest
+            seat = self.seats[p][g]
+            seat.stands(member=seat.in_view, guest=is_guest)
             self._note_groups(p)
             self._release(p, g)
         for g, n in out.stable:
-            self.seats[p][g].stable = n
+            self.seats[p][g].are_stable(n)
             self._release(p, g)
         for note in out.notes:
             self.notes[note[0]] += 1

@@ -82,6 +82,7 @@ class Medium:
             [[0] * processes for _ in range(processes)] if model.fifo or model.connections else []
         )
         self.held_up: list[Arrival] = []  # on connections that are cut, in order
+        self.broken: set[tuple[ProcessId, ProcessId]] = set()  # connections, until there is another
         self.side: list[int] | None = None  # of each process, while there is a partition
         # one per receiver, or one for all on a broadcast network; by what they carry
         self.packets_of: dict[type[msgspec.Struct], int] = {}
@@ -125,7 +126,9 @@ class Medium:
     ) -> None:
         last = self.last_arrival[src]
         for receiver in receivers:
-            if self.reaches(src, receiver):
+            if (src, receiver) in self.broken:
+                self.lost += 1
+            elif self.reaches(src, receiver):
                 delay = self.model.delay.draw(self.rng, 1)[0]
                 last[receiver] = tick = max(now + delay, last[receiver])
                 self.packets[tick].append((receiver, batch))
@@ -160,10 +163,11 @@ class Medium:
         self.fates, self.next_fate = [], 0
         self.orderly = not self.model.fifo
 
-    def forget_sender(self, p: ProcessId, probability: float) -> None:
+    def forget_sender(self, p: ProcessId, probability: float) -> set[ProcessId]:
         """Lose each packet of p that is under way with this probability.
 
-        Nothing arrives behind a lost one on a connection that breaks, and with `fifo`.
+        Nothing arrives behind a lost one on a connection that breaks, and with `fifo`. Says to whom
+        connections of packets of the cluster broke.
         """
         broken: set[tuple[ProcessId, bool]] = set()  # (receiver, on a connection): nothing more
         for tick in sorted(self.packets):
@@ -180,6 +184,22 @@ class Medium:
                     kept.append(arrival)
             self.packets[tick] = kept
         self.held_up = [arrival for arrival in self.held_up if arrival[1][0].src != p]
+        return {receiver for receiver, connected in broken if connected}
+
+    def reset(self, p: ProcessId, q: ProcessId) -> None:
+        """The connection between these breaks: what is on it is lost, and what follows, until there
+        is another one."""
+        self.broken.update({(p, q), (q, p)})
+        for tick, arrivals in self.packets.items():
+            self.packets[tick] = [one for one in arrivals if not self._was_on_it(*one)]
+        self.held_up = [one for one in self.held_up if not self._was_on_it(*one)]
+
+    def _was_on_it(self, receiver: ProcessId, batch: tuple[Receive, ...]) -> bool:
+        return batch[0].group == CLUSTER_GROUP and (batch[0].src, receiver) in self.broken
+
+    def connect_again(self, p: ProcessId, q: ProcessId) -> None:
+        """There is a new connection between these."""
+        self.broken.difference_update({(p, q), (q, p)})
 
     def _draw(self, count: int) -> list[int]:
         end = self.next_fate + count

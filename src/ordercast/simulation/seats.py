@@ -12,13 +12,16 @@ from ordercast.core.protocol import OrderingProtocol
 class Seat:
     """A process's place in one group."""
 
-    __slots__ = ("guest", "in_view", "opened", "sent", "stable", "unconsumed", "waiting")
+    __slots__ = (
+        "before", "guest", "in_view", "opened", "sent", "stable", "unconsumed", "waiting",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.opened = False  # the machine knows the group
         self.in_view = False  # a member
         self.guest = False  # not a member, but may send
         self.sent = 0  # messages handed to the machine; also the number of the last one
+        self.before = 0  # how many of them before this stay, or visit, began
         self.stable = 0  # how many of them all members have delivered
         self.unconsumed = 0  # deliveries that the application has not taken yet
         self.waiting: deque[int] = deque()  # depths of messages that wait for a view or for room
@@ -27,6 +30,16 @@ class Seat:
     def may_send(self) -> bool:
         """As a member, or as a guest."""
         return self.in_view or self.guest
+
+    def stands(self, *, member: bool, guest: bool) -> None:
+        """It is a member from now on, a guest, or neither."""
+        if (member or guest) and not self.may_send:
+            self.before = self.sent
+        self.in_view, self.guest = member, guest
+
+    def are_stable(self, frames: int) -> None:
+        """So many messages of this stay, or visit, are stable: its machine counts from there."""
+        self.stable = self.before + frames
 
     def room(self, window: int | None) -> int:
         """How many more messages may be handed over now."""
