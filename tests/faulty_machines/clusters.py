@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import EndView, Suspect
 from ordercast.membership.agreement_part import Cluster
 from ordercast.membership.attempt import Attempt
-from ordercast.membership.node_view import NodeView
+from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.membership.proposer import Proposer
 from ordercast.membership.reconfiguration import Reconfiguration
 from ordercast.membership.suspicions import Suspicions
@@ -90,6 +91,14 @@ class InstallsBeforeAllAreReady(Changes):
         self.unready = {self.me}
 
 
+class CallsNoWitnesses(Changes):
+    """As the coordinator: only those who are in the groups take part in a change."""
+
+    def begin_view(self, groups: Groups, view: NodeView, excluded: Iterable[NodeEntry]) -> None:
+        self.votes = False
+        super().begin_view(groups, view, excluded)
+
+
 class FinishesNothing(Changes):
     """As the coordinator: what all are ready for, and one that died may have shown, is void."""
 
@@ -135,6 +144,12 @@ class NodeThatInstallsTooEarly(Process):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.changes.__class__ = InstallsBeforeAllAreReady
+
+
+class NodeThatCallsNoWitnesses(Process):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.changes.__class__ = CallsNoWitnesses
 
 
 class NodeThatFinishesNothing(Process):

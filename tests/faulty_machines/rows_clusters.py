@@ -10,19 +10,20 @@ import msgspec
 
 from faulty_machines import clusters, sequencing
 from ordercast.core.protocol import Options, OrderingProtocol
+from ordercast.membership.agreement_headers import InstallView
 from ordercast.membership.options import ClusterOptions
 from ordercast.process.process import Process
 from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo
-from ordercast.protocols.sequencing.orders import Sequencing, SequencingCausal
+from ordercast.protocols.sequencing.orders import Sequencing
 from ordercast.simulation.clustered import ClusterConfig, PartitionHosts
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.delays import Exponential, LogNormal
-from ordercast.simulation.faults import Crash, Heal, Join
+from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
-from ordercast.views.headers import Install
-from sweep.ambush import CrashOfWhoSays, CutBeforeInstall
+from ordercast.views.headers import Install, Plan, Report
+from sweep.ambush import CrashOfWhoSays, CutBefore
 
 Protocol = type[OrderingProtocol]
 
@@ -72,7 +73,7 @@ def cut_at_install(rng: Random) -> ClusterConfig:
     return cluster(
         5,
         PartitionHosts(((1,),), at_ms=rng.uniform(95, 110)),
-        CutBeforeInstall(0, ((0, 2),), at_ms=120),
+        CutBefore(0, InstallView, ((0, 2),), at_ms=120),
         Heal(at_ms=900),
     )
 
@@ -90,6 +91,19 @@ def crash_at_a_change(rng: Random) -> ClusterConfig:
     return cluster(6, first, second, network=slow)
 
 
+def cut_at_a_change(rng: Random) -> ClusterConfig:
+    """1 leaves a group of 0 and 1, and joins again. When 0 says what comes next, the two are cut
+    off from 2, 3, 4, which have no part in that group."""
+    return cluster(
+        5,
+        Leave(1, 1, at_ms=rng.uniform(100, 120)),
+        Join(1, 1, at_ms=130),
+        CutBefore(0, Plan, ((0, 1),), at_ms=99),
+        Heal(at_ms=700),
+        groups=(GroupConfig(members=(0, 1)), GroupConfig(members=(2, 3, 4))),
+    )
+
+
 def sender_crash(rng: Random) -> ClusterConfig:
     """One that speaks much crashes, and what it said last comes to some, and late."""
     slow = NetworkModel(delay=Exponential(200, 6000))
@@ -100,6 +114,19 @@ def sender_crash(rng: Random) -> ClusterConfig:
             senders=(3, 3, 1), every_us=700.0, burst=2, start_ms=92, reply=0.8, depth=3
         ),
         network=slow,
+    )
+
+
+def crash_after_a_report(rng: Random) -> ClusterConfig:
+    """One leaves; another speaks much, reports what it holds, and crashes. What it said last comes
+    to some, and late: after these have reported, too."""
+    return cluster(
+        5,
+        Leave(2, 1, at_ms=rng.uniform(97, 105)),
+        CrashOfWhoSays(Report, steps=0, at_ms=95, until_ms=200, lose=0.5),
+        workload=Workload(every_us=300.0, start_ms=92, reply=0.8, depth=3),
+        messages=40,
+        network=NetworkModel(delay=Exponential(200, 4000)),
     )
 
 
@@ -145,7 +172,8 @@ def overlapping(rng: Random, groups: tuple[GroupConfig, ...], *faults: object) -
         groups=groups,
         messages=40,
         workload=Workload(every_us=400.0, start_ms=94, reply=0.8, depth=3),
-        network=NetworkModel(loss=0.1, delay=LogNormal(1000, 1.2)),
+        network=NetworkModel(connections=True, delay=LogNormal(1000, 1.5)),
+        cluster=ClusterOptions(heartbeat_ms=20, suspect_ms=5 * TIMEOUT_MS, refound_ms=400),
         until_ms=4000.0,
     )
 
@@ -187,6 +215,13 @@ ROWS = (
         process=clusters.NodeThatInstallsTooEarly,
     ),
     FaultyCluster(
+        name="changes without witnesses",
+        rule="a majority of the voters is ready for a change before it is installed",
+        breaks=("views", "one view per id"),
+        stage=cut_at_a_change,
+        process=clusters.NodeThatCallsNoWitnesses,
+    ),
+    FaultyCluster(
         name="nobody finishes",
         rule="what all are ready for is installed: one that died may have shown it",
         breaks=("views", "vsync"),
@@ -197,7 +232,7 @@ ROWS = (
         name="taken after the report",
         rule="what comes after the report, and was not reported, is void",
         breaks=("agreement", "vsync"),
-        stage=sender_crash,
+        stage=crash_after_a_report,
         process=clusters.NodeThatTakesWhatComesAfterItsReport,
     ),
     FaultyCluster(
@@ -224,14 +259,5 @@ ROWS = (
         stage=join_second_group,
         protocol=sequencing.AdmitsWithoutHolding,
         right=Sequencing,
-    ),
-    FaultyCluster(
-        name="sequencing: foreign groups in D",
-        source="5.4: a member delivers what it has not delivered",
-        rule="what a context names of a group that is joined later is not delivered",
-        breaks=("agreement", "validity", "vsync"),
-        stage=join_second_group,
-        protocol=sequencing.MergesForeignGroups,
-        right=SequencingCausal,
     ),
 )

@@ -6,8 +6,9 @@ Guarantees  all nodes install the same changes, in the same order. All members o
             from one view to the next deliver the same frames before it. Groups that have nothing to
             do with a change go on undisturbed.
 Needs       agreed node views; reliable FIFO links between nodes for the packets of the cluster.
-Costs       Stop, Report, Plan, Ready, Installed for each node that takes part; Install for all. No
-            body travels through the coordinator; each is fetched by who lacks it from who has it.
+Costs       Stop, Report, Plan, Ready, Installed for each node that takes part; Plan, Ready,
+            Installed for each voter; Install for all. No body travels through the coordinator; each
+            is fetched by who lacks it from who has it.
 
     somebody wants in, out, a move; a node is gone     the coordinator has a goal: the next rows
     the goal                  STOP(scope) to who takes part; in a new term, to all
@@ -27,6 +28,10 @@ under way is void, and whoever coordinates then asks all nodes, so it learns wha
 Who took part in a change has installed it before the next one is planned. So a node that lags
 behind lacks only changes in which it had no part: for it the rows are enough.
 
+The voters of the node view take part in every change, as witnesses of it, also if they have none of
+its groups. A coordinator that is cut off installs nothing: those who go on without it are voters,
+and were not ready. What it has installed they know, even if nobody else who knows of it is left.
+
 Everybody waits for the change that is under way. Whoever lives and does not answer in it is given
 up by the coordinator (`holds_up`), as one that is silent.
 """
@@ -45,7 +50,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
-from ordercast.membership.node_view import NodeEntry, NodeView
+from ordercast.membership.node_view import NodeEntry, NodeView, won
 from ordercast.views import plausible
 from ordercast.views.directory import Directory
 from ordercast.views.headers import (
@@ -117,6 +122,8 @@ class Changes(PlainState):
         self.term = 0
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.coordinator: ProcessId = -1
+        self.voters: tuple[ProcessId, ...] = ()  # of the node view; none where every side goes on
+        self.votes = stride == 1
         self.gone: dict[ProcessId, NodeEntry] = {}  # went without a word; rows still name them
         self.dissolving = False  # this side ends in order: one last change, of all groups
         self.directory = Directory()
@@ -142,9 +149,7 @@ class Changes(PlainState):
         self.goal: dict[GroupId, Row] = {}
         self.planned: Change | None = None
         self.unready: set[ProcessId] = set()
-        self.uninstalled: set[ProcessId] = (
-            set()
-        )  # took part in the last change; no word of them yet
+        self.uninstalled: set[ProcessId] = set()  # no word of them yet: the last change is here
         self.halted: set[GroupId] = set()  # stopped, and not begun again
         self.patience = HOLD_UP * timeout_ticks
         self.waiting: tuple[int, tuple[ProcessId, ...]] = (0, ())  # attempt, for whom; at last tick
@@ -163,6 +168,7 @@ class Changes(PlainState):
         before = self.nodes
         self.nodes = {node.pid: node for node in view.nodes}
         self.coordinator = view.coordinator
+        self.voters = view.voters if self.votes else ()
         self.dissolving = view.into >= 0
         if view.term == self.term:
             new = [node for node in view.nodes if node.pid not in before]
@@ -518,7 +524,8 @@ class Changes(PlainState):
         for protocol, of_it in endings.items():
             ends.update(groups.page(protocol).decide(of_it))
         nexts = tuple(Next(row, ends[g]) for g, row in self.goal.items())
-        who = tuple(self.nodes) if self.dissolving else tuple(self._concerned())
+        part = tuple(self.nodes) if self.dissolving else self._concerned()
+        who = tuple(dict.fromkeys((*part, *self.voters)))
         return Change(self.done + 1, (self.term, self.attempt), nexts, who)
 
     def _plan(self, groups: Groups, change: Change) -> None:
@@ -531,7 +538,13 @@ class Changes(PlainState):
             self.unready.discard(src)
             if not self.unready:
                 assert self.planned is not None
-                self._install_everywhere(groups, self.planned)
+                if self._is_witnessed(self.planned):
+                    self._install_everywhere(groups, self.planned)
+                else:  # others vote by now
+                    self._ask(groups)
+
+    def _is_witnessed(self, change: Change) -> bool:
+        return not self.voters or won(change.who, self.voters)
 
     def _install_everywhere(
         self, groups: Groups, change: Change, again: Iterable[GroupId] = ()
@@ -539,21 +552,17 @@ class Changes(PlainState):
         self.lead = Lead.INSTALLING
         begun = {coming.row.entry.gid for coming in change.groups}
         self.halted = (self.halted - begun) | set(again)
-        self.uninstalled = set(change.who).intersection(self.nodes)
+        # This node, too, although it may have no part in it: what comes next is aimed at from here.
+        self.uninstalled = set(change.who).intersection(self.nodes) | {self.me}
         self.attempt += 1
         self._send(groups, tuple(self.nodes), Install(self.term, change))
-        if not self.uninstalled:
-            self._installed_by_all(groups)
 
     def _on_installed(self, groups: Groups, src: ProcessId, word: Installed) -> None:
-        if word.number == self.done or word.number == self.done + 1:
+        if word.number == self.done:
             self.uninstalled.discard(src)
             if not self.uninstalled:
-                self._installed_by_all(groups)
-
-    def _installed_by_all(self, groups: Groups) -> None:
-        self.lead = Lead.IDLE
-        self._ask(groups)
+                self.lead = Lead.IDLE
+                self._ask(groups)
 
     def _send_rows(self, groups: Groups, to: Sequence[ProcessId]) -> None:
         if to:
@@ -630,7 +639,7 @@ class Changes(PlainState):
             self._check_change(groups, change)
             self._check_ready(groups, change)
             self._install(groups, change)
-        if self.me in change.who and change.number <= self.done:
+        if (self.leads or self.me in change.who) and change.number <= self.done:
             self._send(groups, (src,), Installed(self.term, change.number))
         if self.dissolving and change.name[0] == self.term:
             groups.dissolved()
@@ -712,11 +721,15 @@ class Changes(PlainState):
         if self.lead is Lead.ASKING:
             assert self.asked <= nodes and (self.asked or self.rows_from in nodes), "asks somebody"
             assert set(self.goal) <= self.halted, "what is stopped begins again"
+            for g, row in self.goal.items():
+                before = self.directory.rows.get(g)
+                era = self.directory.floor if before is None else before.era
+                assert row.era == era + 1, "what is aimed at follows what stands"
         elif self.lead is Lead.PREPARING:
             assert self.planned is not None and self.planned.number == self.done + 1, "planned next"
             assert self.unready and self.unready <= nodes, "waits for somebody who is there"
         elif self.lead is Lead.INSTALLING:
-            assert self.uninstalled <= nodes, "waits for those who are there"
+            assert self.uninstalled and self.uninstalled <= nodes, "waits for somebody who is there"
         else:
             assert not (self.leads and self.halted), "nothing stays stopped"
         self.directory.invariants()

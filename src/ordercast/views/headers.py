@@ -59,7 +59,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     number: int
     name: tuple[int, int]  # (term, attempt) that decided it
     groups: tuple[Next, ...]
-    who: tuple[ProcessId, ...]  # takes part: old and new members, guests and leaders
+    who: tuple[ProcessId, ...]  # takes part: old and new members, guests, leaders; and who votes
 
 
 class WantIn(msgspec.Struct, frozen=True, array_like=True):
