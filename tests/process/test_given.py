@@ -23,6 +23,8 @@ from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.reliable import Reliable
 from ordercast.protocols.sequencer_pb import SequencerPB
+from ordercast.protocols.sequencing.headers import Answer, Request
+from ordercast.protocols.sequencing.orders import SequencingHybrid
 from ordercast.protocols.vector import CausalVector
 from ordercast.reliability.gate import GATE_HEADERS
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
@@ -49,6 +51,26 @@ def static(
 
 
 # -- links ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("network", "linked"), [("N0", True), ("N1", False)])
+def test_what_a_guest_of_the_sequencing_service_hears_once_is_not_lost(
+    network: Network, linked: bool
+) -> None:
+    """It does not ask again for a frame that has its place. All else is repeated by its page."""
+    b = stacks(SequencingHybrid, 1, 2, 9, network=network, options=Options())
+    for p in b.machines:
+        b.step(p, View(G, 1, (1, 2), 1))
+    b.say(9, "a")
+    assert type(b.find(9, 1)[0].header) is Request
+    b.bring(9, 1)
+    b.bring(1, 2)
+    b.bring(2, 1)
+    (answer,) = [packet for packet in b.find(1, 9) if packet.receive.group == G]
+    assert type(answer.header) is (Linked if linked else Answer)
+    b.arrive(answer)
+    assert not stack(b, 9).groups.domains["sequencing_hybrid"].sender.outbox.own
+    assert not b.faults
 
 
 @every_protocol

@@ -7,6 +7,7 @@ import pytest
 from ordercast.core.events import View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited
+from ordercast.protocols.sequencing.book import Book
 from ordercast.protocols.sequencing.headers import Accept, Ack, Answer, Fetch, Request
 from ordercast.protocols.sequencing.orders import (
     Sequencing,
@@ -351,6 +352,34 @@ def test_sequencing_D7_a_frame_that_needs_one_which_a_crash_could_take_away_is_n
     assert b.texts(3) == ["b"]
 
 
+@causal
+@pytest.mark.parametrize(("settled", "safe"), [(True, False), (False, True)])
+def test_sequencing_D7_a_number_that_comes_after_an_unsafe_one_is_unsafe(
+    protocol: type[SequencingService], monkeypatch: pytest.MonkeyPatch, settled: bool, safe: bool
+) -> None:
+    """b needs a, which nobody holds. c comes after b, and 3 holds both. If S dies, a is lost, so b
+    is, and c with it: what its author sends elsewhere must wait for c. A sequencer that counts
+    holders alone takes c for safe."""
+    if not settled:
+        monkeypatch.setattr(Book, "settled", property(lambda book: book.safe))
+    b = Served(protocol, {1: ((1, 4), S), 2: ((1, 2, 3), S), 3: ((2, 4), S)}, options=Options())
+    b.tell(1, 1, "a")
+    b.tell(1, 2, "b")
+    b.bring(1, S)
+    b.tell(2, 2, "c")
+    b.bring(2, S, text="c")
+    b.bring(S, 3)
+    b.ring(3, "ack", 2)
+    b.bring(3, S)
+    b.tell(2, 3, "d")
+    b.bring(2, S, text="d")
+    assert (b.find(S, 4, Accept, "d")[0].header.needs == ()) == safe
+    b.bring(S, 4, Accept, "d")
+    assert (b.texts(4) == ["d"]) == safe
+    b.settle()
+    assert b.texts(4) == ["a", "d"] if not safe else ["d", "a"]
+
+
 def test_sequencing_D8_a_guest_goes_on_elsewhere_when_a_member_has_its_frame() -> None:
     b = Served(
         SequencingHybrid, {1: ((1, 2), 1), 2: ((9, 3), 3)}, guests={1: (9,)}, options=Options()
@@ -366,6 +395,28 @@ def test_sequencing_D8_a_guest_goes_on_elsewhere_when_a_member_has_its_frame() -
     (packet,) = b.find(9, 3, text="b")
     assert packet.header == Request(1, 1, ((1, 1, 1),))
     b.settle()
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["before", "after"])
+def test_sequencing_D8_a_guest_hears_that_all_of_an_era_that_ended_is_consumed(
+    answered: bool,
+) -> None:
+    """Members go on when they hold all of the era. Who numbers the next one counts anew, so nobody
+    else would tell the guest that there is room for more. Its frame may have been answered."""
+    b = Served(SequencingHybrid, {1: ((1, 2), S)}, guests={1: (9,)}, others=(T,), options=Options())
+    b.tell(9, 1, "a")
+    b.bring(9, S)
+    b.bring(S, 1)
+    b.bring(1, S, Ack)
+    if answered:
+        b.bring(S, 9, Answer)
+    else:
+        b.lose(S, 9, Answer)
+    assert b.stable[9] == 0
+    b.change({1: ((1, 2), T)})
+    assert b.stable[9] == 1
+    b.settle()
+    assert b.stable[9] == 1 and b.texts(2) == ["a"]
 
 
 @exact

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ordercast.core.declaration import STRENGTH, Network
+from ordercast.core.declaration import Network
 from ordercast.core.durability import Durability
 from ordercast.core.events import Cut, Event, Kept, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
@@ -75,12 +75,10 @@ class GivenGroups(PlainState):
         self.groups.open(
             GroupEntry(g, f"g{g}", declared.order, declared.name, 0, durability, delivery_level)
         )
-        machine = self.groups.machines[g]
-        if g in self.groups.linked or self._links_some(machine):
+        if self.groups.uses_links(g):
             self.has_links = True
-            self.groups.straight.pop(g, None)
         elif g not in self.groups.gates.of:
-            self.groups.straight[g] = machine
+            self.groups.straight[g] = self.groups.machines[g]
 
     def close(self, g: GroupId) -> None:
         """Forget group g. Packets that still come for it are dropped."""
@@ -144,16 +142,7 @@ class GivenGroups(PlainState):
     # -- links ------------------------------------------------------------------------------------
 
     def _needs_link(self, p: ProcessId, g: GroupId, header: msgspec.Struct) -> bool:
-        if g in self.groups.linked:
-            return True
-        machine = self.groups.machines.get(g)
-        if machine is None or type(header) not in machine.linked_headers:
-            return False
-        return self._links_some(machine)
-
-    def _links_some(self, machine: OrderingProtocol) -> bool:
-        """Are there words of this machine that may not be lost, on a network that loses?"""
-        return bool(machine.linked_headers) and STRENGTH[self.network] < STRENGTH["N1"]
+        return self.groups.needs_link(g, type(header))
 
     def _has_peer(self, p: ProcessId) -> bool:
         views = (self.view(g) for g in self.groups.machines)

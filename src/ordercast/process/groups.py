@@ -36,6 +36,7 @@ class OpenGroups(PlainState):
         self.me = me
         self.pages = pages
         self.network = network  # what carries the packets
+        self.is_lossy = STRENGTH[network] < STRENGTH["N1"]
         self.options = options
         self.out = out
         self.entries: dict[GroupId, GroupEntry] = {}  # of the groups that are open
@@ -145,8 +146,19 @@ class OpenGroups(PlainState):
         """Packets of g may reach its machine as they are, if nothing stands in between: no link, no
         gate, and no flush, which voids what comes after the report."""
         machine = self.machines[g]
-        if machine.together is not None and g not in self.linked:
+        if machine.together is not None and not self.uses_links(g):
             self.straight[g] = machine
+
+    def uses_links(self, g: GroupId) -> bool:
+        """Do packets of g travel on links, or some of them?"""
+        return g in self.linked or (self.is_lossy and bool(self.machines[g].linked_headers))
+
+    def needs_link(self, g: GroupId, header: type[msgspec.Struct]) -> bool:
+        """Must such a packet of g travel on a link?"""
+        if g in self.linked:
+            return True
+        machine = self.machines.get(g)
+        return self.is_lossy and machine is not None and header in machine.linked_headers
 
     def locate(self, whereabouts: Mapping[ProcessId, Whereabouts]) -> None:
         """Where the nodes are, as far as they say it."""

@@ -160,13 +160,9 @@ class Process(PlainState):
         if g == CLUSTER_GROUP:
             may_be_lost = type(header) in UNLINKED or p not in self.agreement.pids
             return self.links_cluster and not may_be_lost
-        if g in self.groups.linked:
+        if self.links_flush and type(header) in FLUSH_HEADERS:
             return True
-        if not self.links_flush:
-            return False
-        machine = self.groups.machines.get(g)
-        of_page = () if machine is None else machine.linked_headers
-        return type(header) in FLUSH_HEADERS or type(header) in of_page
+        return self.groups.needs_link(g, type(header))
 
     def _is_peer(self, p: ProcessId) -> bool:
         return p in self.agreement.pids

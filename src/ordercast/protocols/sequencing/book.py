@@ -84,6 +84,12 @@ class Book(PlainState):
         self.safe = safe
         return True
 
+    @property
+    def settled(self) -> int:
+        """No crash takes a number up to this one away. It is not enough that others hold it: if one
+        before it, or that one's needs, are lost, the end of the era is before it, too."""
+        return min(self.safe, self.commit)
+
     def all_passed(self, N: int) -> bool:
         """Has every member delivered this number, or begun the era if it is the base?"""
         return self.stable >= N and min(self.done.values(), default=N) >= N

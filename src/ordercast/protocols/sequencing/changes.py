@@ -208,16 +208,14 @@ class EraChanges(Part):
         g, outbox = view.group, self.sender.outbox
         last = dict(end.last).get(self.me, 0)
         line = outbox.of_group.get(g)
-        if not line or line[0] > last:
-            return False
-        if self.causal:
-            self.sender.saw(g, (view.era, end.end))
+        covered = line is not None and line[0] <= last
+        if covered:
+            if self.causal:
+                self.sender.saw(g, (view.era, end.end))
+            outbox.safe(g, last)
         if self.me not in view.members and g not in self.member.seats:
-            began = outbox.began.get(g, 0)
-            self.out.ordered.append((g, last - began))
-            self.out.stable.append((g, last - began))
-        outbox.safe(g, last)
-        return True
+            self.sender.era_ended(g)
+        return covered
 
     def _repeat_unplaced(self, changed: set[GroupId], *, covered: bool) -> None:
         """Own frames without a place, and, where the order is causal, all that follow them."""

@@ -51,7 +51,7 @@ class Contexts(Part):
                 place = (other.era, other.given.get(p, other.base))
                 if place > places.get(h, NOWHERE):
                     places[h] = place
-                if place[1] > other.safe:
+                if place[1] > other.settled:
                     needs.append((h, *place))
         if self.exact:
             for h in self._meets(g):

@@ -24,7 +24,8 @@ A *place* is (era, number) in one group. A context maps groups to places. C_p is
 has seen; D_p.G is the last place that p has delivered in G. A change ends eras and begins the next
 ones; the numbers of a group go on rising. A frame is *safe* when no crash takes its number away:
 max(k, 1) members other than the sequencer hold it (k: the resilience; with `uniform=True` more than
-half of the members), or its era is over. With `resilience=0` its number is enough.
+half of the members), and its needs and those of all numbers before it in the group are safe; or its
+era is over. With `resilience=0` its number is enough.
 
     multicast(G, m) at p          n := n + 1 in G.  Causal orders: while own frames that are not
                                   safe are under way to another sequencer, wait
@@ -48,8 +49,8 @@ half of the members), or its era is over. With `resilience=0` its number is enou
                                   (not in a total order for which no resilience was asked).
                                   Then D_p.G := its place;  causal orders: C_p := merge of C_p,
                                   context and its place
-    ACK at sequencer(G)           held by enough: safe; commit := the longest prefix whose needs
-                                  are safe, k > 1: and which is safe itself.
+    ACK at sequencer(G)           commit := the longest prefix whose needs are safe, k > 1: and
+                                  which enough hold.  Held by enough, and commit: safe.
                                   Consumed by all: stable, and forgotten.
                                   MARKS(C.G, commit, stable): COMMIT to those who cannot see it
                                   themselves, STATUS to all when idle.

@@ -30,6 +30,7 @@ class Outbox(PlainState):
     def __init__(self) -> None:
         self.count: dict[GroupId, int] = {}  # frames sent to each group so far
         self.began: dict[GroupId, int] = {}  # ... when this stay, or visit, began
+        self.consumed: dict[GroupId, int] = {}  # ... that all are known to have consumed
         self.own: dict[tuple[GroupId, int], Own] = {}  # not safe, in order
         self.of_group: dict[GroupId, deque[int]] = {}  # the counts of those, by group
         self.unsent: deque[tuple[GroupId, int]] = deque()  # those that have not left, in order
@@ -81,6 +82,11 @@ class Outbox(PlainState):
             if not self.under_way:
                 self.target = None
         return True
+
+    def all_safe(self, g: GroupId) -> int:
+        """The last own frame to g before the first that is not safe."""
+        line = self.of_group.get(g)
+        return line[0] - 1 if line else self.count.get(g, 0)
 
     def forget(self, g: GroupId) -> None:
         """This process sends nothing to g any more. What it has sent is counted on: if it comes

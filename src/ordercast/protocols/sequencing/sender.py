@@ -140,11 +140,17 @@ class Sender(Part):
 
     def answered(self, g: GroupId, era: int, answer: Answer) -> None:
         """As a guest of g: frames have places that no crash takes away, and some are consumed."""
-        began = self.outbox.began.get(g, 0)
         self.placed(g, answer.n, (era, answer.N))
-        self.out.ordered.append((g, answer.n - began))
-        if answer.stable > began:
-            self.out.stable.append((g, answer.stable - began))
+        self.out.ordered.append((g, answer.n - self.outbox.began.get(g, 0)))
+        self.consumed(g, answer.stable)
+
+    def era_ended(self, g: GroupId) -> None:
+        """As a guest of g. Own frames that are safe were numbered in it, or before: all members
+        that are left have them. Nobody says so any more: who numbered them counts anew."""
+        n = self.outbox.all_safe(g)
+        if n > self.outbox.began.get(g, 0):
+            self.out.ordered.append((g, n - self.outbox.began.get(g, 0)))
+            self.consumed(g, n)
 
     def placed(self, g: GroupId, n: int, place: Place) -> None:
         """Own frames to g up to n have their places, and a crash does not take them away."""
@@ -155,7 +161,10 @@ class Sender(Part):
 
     def consumed(self, g: GroupId, n: int) -> None:
         """Own frames to g up to n were consumed by all: the application has room for others."""
-        self.out.stable.append((g, n - self.outbox.began.get(g, 0)))
+        outbox, began = self.outbox, self.outbox.began.get(g, 0)
+        if n > max(began, outbox.consumed.get(g, 0)):
+            outbox.consumed[g] = n
+            self.out.stable.append((g, n - began))
 
     # C_p := merge of C_p, context and its place
     def saw(self, h: GroupId, place: Place) -> None:

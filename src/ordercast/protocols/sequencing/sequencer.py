@@ -188,8 +188,9 @@ class Sequencer(Part):
 
     # -- what is safe, committed, stable ----------------------------------------------------------
 
-    def _commit(self, g: GroupId, book: Book) -> None:
-        """Which numbers may be delivered by those who have no other way to know."""
+    def _commit(self, g: GroupId, book: Book) -> bool:
+        """Which numbers may be delivered by those who have no other way to know: are there more?"""
+        before = book.commit
         limit = book.safe if self.resilience.commits_only(g) else book.N
         while book.commit < limit and self._is_covered(book.frames.get(book.commit + 1)):
             book.commit += 1
@@ -197,6 +198,7 @@ class Sequencer(Part):
             self.uncommitted.add(g)
         else:
             self.uncommitted.discard(g)
+        return book.commit > before
 
     def _is_covered(self, entry: Entry | None) -> bool:
         """Are the earlier frames of its author safe?"""
@@ -205,7 +207,7 @@ class Sequencer(Part):
     def is_safe(self, h: GroupId, era: int, N: int) -> bool:
         """Of a group that is, or was, numbered here: does no crash take this number away?"""
         book = self.books.get(h)
-        return book is None or book.era != era or book.safe >= N
+        return book is None or book.era != era or book.settled >= N
 
     def on_ACK(self, p: ProcessId, packet: Receive) -> None:
         """What member p holds, and has consumed."""
@@ -227,9 +229,11 @@ class Sequencer(Part):
     def progress(self, g: GroupId, book: Book) -> None:
         """More of g is safe, or stable."""
         self._commit(g, book)
-        for h in [h for h in self.uncommitted if h != g]:
-            before = self.books[h].commit
-            self._commit(h, self.books[h])
+        waiting = {h: self.books[h].commit for h in self.uncommitted if h != g}
+        goes_on = bool(waiting)
+        while goes_on:  # what is settled in one group may settle something in another
+            goes_on = any(self._commit(h, self.books[h]) for h in tuple(self.uncommitted))
+        for h, before in waiting.items():
             if self.books[h].commit > before:
                 self._committed(h, self.books[h])
         self._committed(g, book)
@@ -261,7 +265,7 @@ class Sequencer(Part):
 
     def _answer_guests(self, g: GroupId, book: Book) -> None:
         """Frames of guests that are safe, and those that all have consumed."""
-        safe = min(book.safe, book.commit) if book.members else book.N
+        safe = book.settled if book.members else book.N
         answers: dict[ProcessId, tuple[int, int]] = {}
         while book.guests and book.guests[0][0] <= safe:
             N, p, n = book.guests.popleft()

@@ -60,6 +60,7 @@ class SequencingService(OrderingProtocol):
     exact: ClassVar[bool]  # contexts name the last numbers of groups that meet
     common: ClassVar[int]  # groups that share so many members meet
     header_version = 7
+    linked_headers = (Answer,)  # a guest hears of a frame that is safe, and does not ask again
 
     # What the parts are; a variant of the service replaces one of them.
     sender_part: ClassVar[type[Sender]] = Sender
