@@ -5,6 +5,8 @@ from __future__ import annotations
 from ordercast.membership.agreement_headers import Reached, ViewAccepted
 from tests.agreement.scripted_cluster import ScriptedCluster
 
+LONG = 60  # ticks: whatever is to come has come
+
 
 def reached_late(cluster, name):
     """Nobody says yet that it reaches this node, in any of its lives."""
@@ -43,3 +45,20 @@ def test_a_side_that_comes_back_waits_until_all_of_it_are_reached():
     cluster.hand_over()
     assert cluster.named(cluster.view("a")) == "abcde"
     assert cluster.view("a").number == before + 1 and not cluster.bad
+
+
+def test_a_newcomer_whose_connection_broke_is_suspected_as_soon_as_its_view_begins():
+    """The connection between a and d breaks after d was proposed. What a sends when the view with d
+    begins would be lost, and nobody would send it again: d goes, and comes in by another view."""
+    cluster = ScriptedCluster("abcd", first="abc")
+    before = cluster.view("a").number
+    cluster.boot("d")
+    cluster.hand_over(
+        lambda src, dst, header: not (isinstance(header, ViewAccepted) and src in "bc")
+    )
+    cluster.disconnect(cluster.pid("a"), cluster.pid("d"))
+    cluster.hand_over()
+    assert cluster.named(cluster.view("a")) == "abc" and cluster.view("a").number == before + 2
+    cluster.connect(cluster.pid("a"), cluster.pid("d"))
+    cluster.go_on(LONG)
+    assert {cluster.named(cluster.view(name)) for name in "abcd"} == {"abcd"} and not cluster.bad

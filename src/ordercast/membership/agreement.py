@@ -347,7 +347,7 @@ class Agreement(PlainState):
         self._become(Standing.IN)
         excluded = view.excluded_from(before)
         self._begin_view(view, excluded)
-        self.detector.watch(p for p in view.pids if p != self.me)
+        self._watch(view)
         if was_cut_off:
             cluster.tell(Resumed())
         cluster.tell(Installed(view, tuple(n.pid for n in excluded)))
@@ -355,6 +355,15 @@ class Agreement(PlainState):
         if view.into < 0:
             self.entrance.ask_again(cluster)
             self.act(cluster)
+
+    def _watch(self, view: NodeView) -> None:
+        """The others of the view. A newcomer had a connection to everybody when it asked to be let
+        in: if there is none now it broke, and what is sent to that node from here on is lost."""
+        others = [p for p in view.pids if p != self.me]
+        self.detector.watch(others)
+        for p in others:
+            if p not in self.connected:
+                self.detector.broken(p)
 
     def _begin_view(self, view: NodeView, excluded: tuple[NodeEntry, ...]) -> None:
         """What the parts know of the view before is void."""
