@@ -115,21 +115,6 @@ def test_a_lost_majority_explains_that_nothing_recovers_and_nothing_else(rule: s
     assert explanation(run.plan, run.outcome, [], Finding("recovery", "")) == ""
 
 
-def test_a_leave_that_was_refused_explains_only_runs_in_which_the_node_lives_and_is_unwanted() -> (
-    None
-):
-    run = MadeUp(order="total")
-    run.note("d", "leave failed", "g0", "NotPrimary", "")
-    logs, recovery = list(run.logs.values()), Finding("recovery", "")
-    run.outcome.living = ["d.1"]
-    run.outcome.wanted = {"g0": ["a", "b"]}
-    assert explanation(run.plan, run.outcome, logs, recovery) == "leave while out"
-    run.outcome.wanted = {"g0": ["a", "b", "d"]}
-    assert explanation(run.plan, run.outcome, logs, recovery) == ""
-    run.outcome.wanted, run.outcome.living = {"g0": ["a", "b"]}, []
-    assert explanation(run.plan, run.outcome, logs, recovery) == ""
-
-
 def test_sides_that_merged_explain_total_orders_that_differ_for_spark_and_nothing_else() -> None:
     run = MadeUp(order="total", merges=True)
     total = Finding("spark total.group", "")

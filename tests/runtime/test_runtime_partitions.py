@@ -110,6 +110,41 @@ async def test_a_node_that_loses_the_others_one_after_the_other_sends_again_when
         await until(lambda: all(b"all again" in reader.bodies for reader in readers))
 
 
+async def test_a_group_that_is_left_while_nobody_has_a_majority_is_left_when_it_heals(
+    ordercast_cluster, cable: Cable
+) -> None:
+    async with ordercast_cluster(3, order="total", sequencer=False, **FAST) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        await until(lambda: all(len(group.members) == 3 for group in cluster.groups))
+        cable.cut(*([node] for node in cluster.nodes))
+        await until(lambda: all(reader.outages for reader in readers))
+        await cluster.groups[0].leave()
+        with pytest.raises(oc.GroupClosed, match="left"):
+            await cluster.groups[0].multicast(b"too late")
+        cable.mend()
+        await until(lambda: all(node.stats()["out_since"] is None for node in cluster.nodes))
+        await until(lambda: all(set(g.members) == {"p2", "p3"} for g in cluster.groups[1:]))
+        group = await cluster.nodes[0].join("main", order="total")
+        assert set(group.members) == {"p1", "p2", "p3"}
+
+
+async def test_a_group_that_is_left_while_others_go_on_without_the_node_is_left_for_good(
+    ordercast_cluster, cable: Cable
+) -> None:
+    async with ordercast_cluster(3, order="total", sequencer=False, **FAST) as cluster:
+        readers = [Reader(node) for node in cluster.nodes]
+        await until(lambda: all(len(group.members) == 3 for group in cluster.groups))
+        cable.cut(cluster.nodes[:1], cluster.nodes[1:])
+        await until(lambda: readers[0].outages)
+        await cluster.groups[0].leave()
+        await until(lambda: set(cluster.groups[1].members) == {"p2", "p3"})
+        cable.mend()
+        await until(lambda: cluster.nodes[0].incarnation == 2)
+        await until(lambda: cluster.nodes[0].stats()["out_since"] is None)
+        assert set(cluster.groups[1].members) == {"p2", "p3"}
+        assert not cluster.nodes[0].stats()["groups"]
+
+
 async def test_outages_that_nobody_reads_do_not_pile_up() -> None:
     async with oc.Node("alice", bootstrap=True) as alice:
         for name in ("g", "h"):

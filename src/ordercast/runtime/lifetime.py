@@ -42,6 +42,7 @@ class Lifetime:
         self.out_reason = ""  # ... and why it is not, or could not come back so far
         self._is_in = asyncio.Event()  # not out, or not to come back any more
         self._is_in.set()
+        self._is_out = asyncio.Event()
         self._max_batch = max_batch
         self._own: list[Inbox[Parcel]] = []  # of groups with a stream of their own
 
@@ -61,6 +62,7 @@ class Lifetime:
             self.out_since = time.time()
         self.out_reason = str(error)
         self._is_in.clear()
+        self._is_out.set()
         if error.in_stream:
             for inbox in self.inboxes():
                 if not inbox.ended:
@@ -71,6 +73,11 @@ class Lifetime:
         self.out_since = None
         self.out_reason = ""
         self._is_in.set()
+        self._is_out.clear()
+
+    async def wait_until_out(self) -> None:
+        """Returns when the node is out."""
+        await self._is_out.wait()
 
     async def wait_until_back(self) -> None:
         """Returns when the node is in all its groups again, or will not come back."""

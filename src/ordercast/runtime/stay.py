@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from ordercast.errors import (
     AlreadyJoined,
     GroupClosed,
     NodeOut,
+    NotPrimary,
     OrdercastError,
     TooSlow,
     UsageError,
@@ -269,14 +271,24 @@ class Stays:
     async def leave(self, member: Membership) -> None:
         """Let what was sent be ordered, then be out of the next view. Goes on if cancelled.
 
-        A node that is out has nothing to wait for: it will not come back to this group.
+        A node that is out, or goes out meanwhile, has nothing to wait for: it will not come back
+        to this group. One that is cut off leaves when it is in a majority again.
         """
         name = member.group.name
         if member.seat is self._absent.seats.get(name) and isinstance(member.closed, NodeOut):
             self.lose(member.seat, GroupClosed(f"group {name!r} was left"))
             return
-        member.check_open()
-        await asyncio.shield(self._begin_to_leave(member))
+        if not isinstance(member.closed, NotPrimary):
+            member.check_open()
+        leaving = self._begin_to_leave(member)
+        out = asyncio.ensure_future(self._presence.lifetime.wait_until_out())
+        try:
+            await asyncio.wait((leaving, out), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            out.cancel()
+        if leaving.done():
+            with suppress(NodeOut):
+                leaving.result()
 
     async def leave_all(self) -> None:
         """Be out of every group, those included that are being left already."""
