@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -41,6 +42,14 @@ class Cable:
 
     def mend(self) -> None:
         self.sides = ()
+
+
+def free_addresses(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return addresses
 
 
 async def until(true: Callable[[], Any]) -> None:

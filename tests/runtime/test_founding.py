@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import socket
 from contextlib import AsyncExitStack
 
 import pytest
 
 import ordercast as oc
-from cables import until
+from cables import free_addresses, until
 from ordercast.runtime import founding, rivals
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
@@ -19,14 +18,6 @@ from ordercast.runtime.diagnosis.subject import Subject
 from patients import closed_port
 
 FAST = {"heartbeat_ms": 50, "suspect_ms": 400}
-
-
-def free_addresses(count: int) -> list[str]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    return addresses
 
 
 async def test_a_program_that_is_started_again_joins_the_cluster_that_runs() -> None:

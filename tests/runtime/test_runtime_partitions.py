@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import ordercast as oc
-from cables import Cable, Reader, until
+from cables import Cable, Reader, free_addresses, until
+from ordercast.runtime import rivals
+from ordercast.runtime.coordination import Coordination
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 
@@ -159,6 +162,53 @@ async def test_outages_that_nobody_reads_do_not_pile_up() -> None:
         with pytest.raises(oc.NotPrimary, match="of view 2"):
             await anext(events)
         assert [(await anext(events)).group for _ in "gh"] == ["g", "h"]
+
+
+def test_two_sides_give_different_numbers_to_those_whom_they_let_in() -> None:
+    """a lets b in; then they are apart, and each lets a node in, and each of these another."""
+    a = 0
+    b = next_number(a, highest=a)
+    of_a, of_b = next_number(a, highest=b), next_number(b, highest=b)
+    by_of_a, by_of_b = next_number(of_a, highest=of_a), next_number(of_b, highest=of_b)
+    beside = next_number(a, highest=of_a), next_number(b, highest=of_b)
+    given = [a, b, of_a, of_b, by_of_a, by_of_b, *beside]
+    assert len(set(given)) == len(given)
+
+
+def next_number(coordinator: int, highest: int) -> int:
+    presence = SimpleNamespace(
+        directory=SimpleNamespace(highest=highest),
+        options=SimpleNamespace(partition="merge"),
+        me=SimpleNamespace(pid=coordinator),
+    )
+    return Coordination(presence, "run", None)._next_pid()  # type: ignore[arg-type]
+
+
+async def test_two_sides_that_never_met_find_each_other_where_a_node_is_that_one_of_them_knew(
+    monkeypatch: pytest.MonkeyPatch, cable: Cable
+) -> None:
+    """c comes to the side of b, which then crashes, and comes back on the side of a. Neither a nor
+    c has ever seen the other; c looks for the former life of b, and finds the present one."""
+    monkeypatch.setattr(rivals, "LOOK_S", 0.2)
+    monkeypatch.setattr(rivals, "SETTLE_S", 0.1)
+    [place] = free_addresses(1)
+    merging = {"partition": "merge", "sequencer": False, **FAST}
+    async with oc.Node("a", bootstrap=True, **merging) as a:
+        b = oc.Node("b", bind=place, seeds=[a.address], **merging)
+        await b.start()
+        cable.cut([a])
+        await until(lambda: a.stats()["nodes"] == b.stats()["nodes"] == 1)
+        async with oc.Node("c", seeds=[place], **merging) as c:
+            await b.join("g", order="fifo")
+            await c.join("g", order="fifo")
+            b._presence.engine.stop()  # as a crash: nobody is told
+            b._presence.peers.close("a crash", goodbye=False)
+            await until(lambda: c.stats()["nodes"] == 1)
+            await b.aclose()
+            cable.mend()
+            async with oc.Node("b", bind=place, seeds=[a.address], **merging) as again:
+                await until(lambda: a.stats()["nodes"] == again.stats()["nodes"] == 3)
+                await until(lambda: c.incarnation == 2 and c.stats()["out_since"] is None)
 
 
 @pytest.mark.parametrize("protocol", ["cbcast", "sequencer_pb", "agreed", "javagroups"])

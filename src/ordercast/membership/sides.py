@@ -79,6 +79,15 @@ class Sides(Part):
         """Was it excluded, and may live?"""
         return p in self.lost
 
+    def meet(self, nodes: Collection[NodeEntry]) -> None:
+        """Nodes of another side, which none of this one has met: all that both knew are gone."""
+        view = self.own.view
+        if view is None or self.own.votes:
+            return
+        names = {node.name for node in view.nodes}
+        met = [(node.pid, node) for node in nodes if node.name not in names]
+        self.lost = dict([*self.lost.items(), *met][-MAX_LOST:])
+
     def broken(self, p: ProcessId) -> None:
         """The connection to p broke."""
         self.apart.pop(p, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.membership.node_view import NodeEntry
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Part
 
@@ -30,6 +31,12 @@ class Broken(msgspec.Struct, frozen=True):
     """The connection to a node broke."""
 
     pid: ProcessId
+
+
+class Met(msgspec.Struct, frozen=True):
+    """These are nodes of another side of this cluster, which none of this side has met."""
+
+    nodes: tuple[NodeEntry, ...]
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -88,6 +95,7 @@ Command = (
     | Seek
     | Connected
     | Broken
+    | Met
     | Heard
     | Join
     | Leave
@@ -98,5 +106,6 @@ Command = (
     | Forget
 )
 COMMANDS = (
-    Found, Seek, Connected, Broken, Heard, Join, Leave, Depart, Migrate, Drain, Refound, Forget,
+    Found, Seek, Connected, Broken, Met, Heard, Join, Leave, Depart, Migrate, Drain, Refound,
+    Forget,
 )  # fmt: skip

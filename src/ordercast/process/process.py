@@ -48,6 +48,7 @@ from ordercast.process.commands import (
     Heard,
     Join,
     Leave,
+    Met,
     Migrate,
     Refound,
     Seek,
@@ -209,6 +210,8 @@ class Process(PlainState):
             agreement.connect(self, command.pid, command.name)
         elif isinstance(command, Broken):
             agreement.broken(self, command.pid)
+        elif isinstance(command, Met):
+            agreement.sides.meet(command.nodes)
         elif isinstance(command, Heard):
             agreement.detector.heard(command.pid)
         elif isinstance(command, Join):

@@ -35,6 +35,7 @@ GRACE_S = 1.0  # for those whom a coordinator that is gone had let in
 MAX_UNSEEN = 1 << 20  # starts of a node that this cluster may not know of
 
 SIDES = 1024  # where sides of a partition may each let nodes in, numbers tell who let them in
+SHARE_STEP = 31
 
 
 class Coordination:
@@ -97,7 +98,7 @@ class Coordination:
         highest = self._presence.directory.highest
         if self._presence.options.partition == "primary":
             return highest + 1
-        return (highest // SIDES + 1) * SIDES + self._presence.me.pid % SIDES
+        return (highest // SIDES + 1) * SIDES + _share(self._presence.me.pid)
 
     def _objection(self, hello: Hello, apply: Apply) -> Refused | None:
         presence = self._presence
@@ -240,6 +241,12 @@ class Coordination:
     def starts(self) -> int:
         """Nodes that were let in so far, as far as this one knows."""
         return sum(self._presence.directory.incarnations.values())
+
+
+def _share(pid: ProcessId) -> int:
+    """Which of the numbers this node gives, where every side lets nodes in. Nodes that were let in
+    by the same one have different shares, and so have those that two sides let in meanwhile."""
+    return (pid // SIDES + SHARE_STEP * (pid % SIDES)) % SIDES
 
 
 def _not_primary(presence: Presence, missing: tuple[str, ...]) -> str:

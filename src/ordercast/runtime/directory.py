@@ -42,6 +42,12 @@ class Directory:
         self._know(node)
         self.remember(node.name, node.incarnation)
 
+    def hear_of(self, node: NodeEntry) -> None:
+        """A node is on another side of the cluster, and may come over."""
+        if node.pid not in self.live:
+            self.add(node)
+            self.give_up(node.pid)
+
     def _know(self, node: NodeEntry) -> None:
         self._given_up.pop(node.pid, None)
         self.live[node.pid] = node

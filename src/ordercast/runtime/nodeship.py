@@ -18,7 +18,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import Excluded, NotPrimary, PeerError
 from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed, Split
 from ordercast.membership.node_view import NodeEntry, NodeView
-from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Seek
+from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Met, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
 from ordercast.runtime.join_timeouts import (
     all_nodes_gone,
@@ -230,6 +230,13 @@ class Nodeship:
         name = self._presence.directory.names.get(pid)
         if name is not None:
             self._presence.engine.step([Connected(pid, name)])
+
+    def meet(self, nodes: tuple[NodeEntry, ...]) -> None:
+        """There is another side of this cluster, with these nodes."""
+        for node in nodes:
+            self._presence.directory.hear_of(node)
+        self._presence.engine.step([Met(nodes)])
+        self.search.wake()
 
     def accuse(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol: the coordinator is told why this node hung up on it."""

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from ordercast.core.ids import Identity, check_name
+from ordercast.core.numbers import MAX_COUNT
 from ordercast.errors import OrdercastError
+from ordercast.membership.node_view import NodeEntry
+from ordercast.membership.sides import MAX_LOST
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.status import query_status
 from ordercast.transport.tcp import show_address
+from ordercast.views.plausible import MAX_PROCESS
 from ordercast.wire.control import Hello
 
 if TYPE_CHECKING:
@@ -32,6 +36,22 @@ ASK_S = 2.0  # seconds that a node has to answer
 MAX_ASKED = 8  # at a time
 MAX_MET = 64  # unknown nodes that are waited for; the addresses of which something is remembered
 TELL_AGAIN_S = 60.0  # a second cluster that stays is told of so often
+
+
+class Described(msgspec.Struct):
+    """A node in the status of another one."""
+
+    pid: Annotated[int, msgspec.Meta(ge=0, le=MAX_PROCESS)]
+    name: str
+    incarnation: Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
+    address: str
+
+    @property
+    def entry(self) -> NodeEntry:
+        """`ValueError` if its name or its address is none."""
+        name = check_name("node", self.name)
+        address = show_address(parse_address("address", self.address))
+        return NodeEntry(self.pid, name, self.incarnation, address)
 
 
 class Rival(msgspec.Struct, frozen=True):
@@ -122,6 +142,8 @@ class Rivals:
                 address, cluster=self._presence.peers.hello.cluster, timeout=ASK_S,
                 tls=security.tls, key=security.key or None, insecure=security.insecure,
             )  # fmt: skip
+            if status["state"] == "running" and status["run"] == self._presence.run:
+                self._meet_side(status)
             return self._other(status)
         except (OSError, OrdercastError, ValueError, TypeError, KeyError):
             return None  # nobody, or nobody who makes sense
@@ -143,6 +165,24 @@ class Rivals:
         name, _, incarnation = coordinator.rpartition("#")
         identity = Identity(check_name("node", name), int(incarnation))
         return Rival(str(identity), address, len(theirs))
+
+    def _meet_side(self, status: dict[str, Any]) -> None:
+        """Where every side of a partition goes on, two sides may have no node in common, and none
+        that the other has met: who knew both is gone. Then they meet here."""
+        presence = self._presence
+        known = {*presence.directory.live, *presence.engine.stack.lost}
+        described = msgspec.convert(status["nodes"][:MAX_LOST], list[Described])
+        nodes = [node.entry for node in described]
+        if presence.options.partition == "merge" and any(node.pid not in known for node in nodes):
+            log.info("%s is on another side of this cluster", status["name"])
+            presence.nodeship.meet(tuple(nodes))
+        for node in nodes:
+            here = presence.directory.live.get(node.pid)
+            if here is not None and here.identity != node.identity:
+                log.error(
+                    "%s and %s, on another side of this cluster, have the same number: restart one "
+                    "of them, or the sides may not become one", here.identity, node.identity,
+                )  # fmt: skip
 
     def _tell(self, rival: Rival) -> None:
         now = self._loop.time()

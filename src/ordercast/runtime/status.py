@@ -160,6 +160,7 @@ def status_json(presence: Presence) -> bytes:
             "state": presence.state,
             "nodes": [
                 {
+                    "pid": n.pid,
                     "name": n.name,
                     "incarnation": n.incarnation,
                     "address": n.address,

@@ -265,6 +265,8 @@ class ClusterSimulation(Simulation):
         machine: Any = self.machines[p]
         if machine.node_view is None:  # whoever may let it in
             return True
+        if self.config.cluster.partition == "merge":
+            return q not in machine.in_view
         return q in machine.lost or (machine.blocked is not None and q in machine.blocked.missing)
 
     def _connected(self, p: ProcessId, q: ProcessId, name: str) -> None:
