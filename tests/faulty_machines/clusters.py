@@ -106,6 +106,17 @@ class FinishesNothing(Changes):
         return None
 
 
+class FinishesWhatOthersGaveUp(Changes):
+    """As the coordinator of a side of its own: what it is ready for is installed."""
+
+    def _prepared_by_all(self) -> Change | None:
+        votes, self.votes = self.votes, True
+        try:
+            return super()._prepared_by_all()
+        finally:
+            self.votes = votes
+
+
 class UnitesOneGroup(FrameFlush):
     """Brings what is held of one group, and leaves the others as they are."""
 
@@ -156,6 +167,12 @@ class NodeThatFinishesNothing(Process):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.changes.__class__ = FinishesNothing
+
+
+class NodeThatFinishesWhatOthersGaveUp(Process):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.changes.__class__ = FinishesWhatOthersGaveUp
 
 
 class NodeThatNumbersViewsAlike(Process):

@@ -22,7 +22,7 @@ from ordercast.simulation.delays import Exponential, LogNormal
 from ordercast.simulation.faults import Crash, Heal, Join, Leave
 from ordercast.simulation.network import NetworkModel
 from ordercast.simulation.workload import Workload
-from ordercast.views.headers import Install, Plan, Report
+from ordercast.views.headers import Install, Plan, Ready, Report
 from sweep.ambush import CrashOfWhoSays, CutBefore
 
 Protocol = type[OrderingProtocol]
@@ -139,6 +139,27 @@ def sides_that_merge(rng: Random) -> ClusterConfig:
     return cluster(4, sides, Heal(at_ms=400), cluster=merge, until_ms=2500.0)
 
 
+def cut_when_ready(rng: Random) -> ClusterConfig:
+    """2 is about to come into the group of 0, 1 and 3. 3 is ready, and cut off, with frames that
+    the others lack. They cannot finish; then another node comes in, under the same number."""
+    merge = ClusterOptions(
+        heartbeat_ms=20, suspect_ms=TIMEOUT_MS, partition="merge", refound_ms=400
+    )
+    return cluster(
+        5,
+        Join(2, 1, at_ms=rng.uniform(100, 120)),
+        CutBefore(3, Ready, ((3,),), at_ms=99),
+        Join(4, 1, at_ms=rng.uniform(125, 150)),
+        Heal(at_ms=700),
+        groups=(GroupConfig(members=(0, 1, 3)), GroupConfig(members=(2, 4))),
+        messages=60,
+        workload=Workload(senders=(1, 1, 0, 8, 0), every_us=300.0, start_ms=98),
+        network=NetworkModel(fifo=True, delay=Exponential(200, 4000)),
+        cluster=merge,
+        until_ms=2500.0,
+    )
+
+
 def overlapping_crash(rng: Random) -> ClusterConfig:
     """One speaks to both groups and crashes, its packets with it."""
     return cluster(
@@ -227,6 +248,13 @@ ROWS = (
         breaks=("views", "vsync"),
         stage=crash_at_a_change,
         process=clusters.NodeThatFinishesNothing,
+    ),
+    FaultyCluster(
+        name="a side finishes what others gave up",
+        rule="where every side goes on, a change that was only prepared is void",
+        breaks=("views",),
+        stage=cut_when_ready,
+        process=clusters.NodeThatFinishesWhatOthersGaveUp,
     ),
     FaultyCluster(
         name="taken after the report",

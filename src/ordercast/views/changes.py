@@ -14,7 +14,8 @@ Costs       Stop, Report, Plan, Ready, Installed for each node that takes part; 
     the goal                  STOP(scope) to who takes part; in a new term, to all
     STOP at p                 sequencers in scope stop numbering;  REPORT what is held
     all have reported         somebody has an installed change that others lack: INSTALL it, again
-                              all have prepared one and the same change: INSTALL it, again
+                              all have prepared one and the same change, and a majority decides:
+                              INSTALL it, again
                               a group is stopped that is not in scope, or one in scope hangs on
                               it: again, with it
                               else decide: where the eras end, who is in the next;  PLAN
@@ -490,7 +491,10 @@ class Changes(PlainState):
 
     def _prepared_by_all(self) -> Change | None:
         """A change for which everybody who lives is ready: one that is gone may have installed it,
-        and shown its views."""
+        and shown its views. Where every side goes on, it may as well have planned another one
+        since, with views of the same numbers; then each side goes its own way."""
+        if not self.votes:
+            return None
         for report in self.reports.values():
             change = report.prepared
             if change is None or change.number != self.done + 1:
