@@ -14,6 +14,8 @@ from ordercast.protocols.sequencing.book import Book
 from ordercast.protocols.sequencing.contexts import Contexts
 from ordercast.protocols.sequencing.headers import Request, Spread
 from ordercast.runtime.worker import Worker
+from ordercast.views.changes import Changes, Groups
+from ordercast.views.headers import Change, Stop
 
 AT_A_TIME = 1  # nodes of a process that start at once
 
@@ -43,6 +45,8 @@ class Hosted:
 _hosted: dict[int, Hosted] = {}
 _contexts: list[int] = []  # lengths, of all that was numbered here
 _delays: list[float] = []  # until own delivery
+_since: dict[tuple[int, GroupId], float] = {}  # groups that are stopped, at which node
+_pauses: dict[str, float] = {}  # by group
 
 
 def _context(
@@ -54,6 +58,8 @@ def _context(
 
 
 _unwatched = Contexts.of_next
+_unwatched_stop = Changes._on_stop
+_unwatched_install = Changes._install
 
 
 async def start(
@@ -112,6 +118,43 @@ async def send(worker: Worker, *, to: list[tuple[int, str]], per_second: float) 
 async def settle(worker: Worker, *, count: int) -> None:
     """Wait until every node has so many messages of each of its groups."""
     await asyncio.gather(*(hosted.has(count) for hosted in _hosted.values()))
+
+
+async def watch(worker: Worker) -> None:
+    """Note from here on how long changes stop groups."""
+    _pauses.clear()
+    Changes._on_stop = _stopped  # type: ignore[method-assign]
+    Changes._install = _installed  # type: ignore[method-assign]
+
+
+def _stopped(self: Changes, groups: Groups, src: ProcessId, stop: Stop) -> None:
+    now = time.monotonic()
+    _unwatched_stop(self, groups, src, stop)
+    for g in stop.scope:
+        if groups.machine(g) is not None:
+            _since.setdefault((id(self), g), now)
+
+
+def _installed(self: Changes, groups: Groups, change: Change) -> None:
+    _unwatched_install(self, groups, change)
+    now = time.monotonic()
+    for coming in change.groups:
+        group = coming.row.entry
+        since = _since.pop((id(self), group.gid), None)
+        if since is not None:
+            _pauses[group.name] = max(now - since, _pauses.get(group.name, 0.0))
+
+
+async def crash(worker: Worker, *, member: int) -> None:
+    """One of the nodes ends without a word."""
+    presence = _hosted.pop(member).node._presence
+    presence.engine.stop()
+    presence.peers.close("a crash", goodbye=False)
+
+
+async def pauses(worker: Worker) -> dict[str, float]:
+    """Seconds for which groups were stopped, the longest at any node here."""
+    return _pauses
 
 
 async def report(worker: Worker) -> dict[str, list[Any]]:

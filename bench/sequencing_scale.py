@@ -4,7 +4,8 @@ Members live in cells of 8. A group has 5 members of its cell, but for a share o
 from anywhere else. Every process has one dedicated sequencer and an equal part of the members; all
 nodes are connected with all. When the groups stand, single joins are timed with nothing else going
 on: those for which no group had to move, and the others. Then all groups are sent to at a steady
-rate, and the CPU time of all processes is divided by the messages.
+rate, and the CPU time of all processes is divided by the messages. At last one node ends without a
+word, and the groups that stop for that are counted.
 
     python -m bench.sequencing_scale --outside 0 --outside 5
 """
@@ -37,6 +38,7 @@ PATIENT = {
     "heartbeat_ms": 20_000, "suspect_ms": 120_000, "join_timeout": 120.0, "close_timeout": 1.0,
 }  # fmt: skip
 JOINS = 100  # timed one by one
+CRASH_S = 5.0  # after which everybody has seen that a node is gone
 MESSAGES = 4  # to each group ...
 PER_SECOND = 200.0  # ... by all nodes together
 IN_PROCESS = "bench.sequencing_nodes"
@@ -136,6 +138,7 @@ async def run(
         figures["forming_seconds"] = time.monotonic() - began
         figures |= await _single_joins(crowd, overlap, Random(percent))
         figures |= await _messages(crowd, overlap)
+        figures |= await _crash(crowd, overlap, Random(percent))
     finally:
         await crowd.close()
     return figures | {"load_after": os.getloadavg()[0]}
@@ -207,6 +210,25 @@ async def _messages(crowd: Crowd, groups: Groups) -> dict[str, Any]:
         "context_length_mean": sum(contexts) / max(1, len(contexts)),
         "context_length_max": contexts[-1] if contexts else 0,
         **_cuts("own_delivery", delays),
+    }
+
+
+async def _crash(crowd: Crowd, groups: Groups, rng: Random) -> dict[str, Any]:
+    """One member ends without a word: which groups stop for that, and for how long?"""
+    dead = rng.choice(crowd.members)
+    concerned = {f"g{g}" for g, members in groups.items() if dead in members}
+    await crowd.all("watch")
+    await crowd.home(dead).run(f"{IN_PROCESS}:crash", member=dead)
+    await asyncio.sleep(CRASH_S)
+    pauses: dict[str, float] = {}
+    for found in await crowd.all("pauses"):
+        for group, seconds in found.items():
+            pauses[group] = max(seconds, pauses.get(group, 0.0))
+    return {
+        "groups_of_the_crashed": len(concerned),
+        "groups_that_paused": len(pauses),
+        "others_that_paused": len(pauses.keys() - concerned),
+        **_cuts("pause", list(pauses.values())),
     }
 
 
