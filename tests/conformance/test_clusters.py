@@ -42,6 +42,11 @@ FOUND_BY_THE_SWEEP = [
     ("fifo", "cluster", 32),  # somebody looks at what waits in a group before its first view
     ("sequencing_causal", "placing", 38),  # a group comes back to who moved it away, to leave
     ("sequencing", "placing", 262),  # one who reported is lost before the last report comes
+    ("sequencing", "visiting", 71),  # a guest whose frame was answered before the era ended
+    ("sequencing", "visiting", 76),  # a newcomer whose connection broke before its view began
+    ("javagroups", "cluster_merge", 18),  # two sides of which no node has met one of the other
+    ("agreed", "cluster_merge", 60),  # one side finishes a change that the other gave up
+    ("sequencing_global", "cluster_merge", 66),  # both sides begin an era of the same number
 ]
 
 

@@ -307,6 +307,11 @@ class OrderingProtocol(PlainState, ABC):
         view = self.views[g]
         return view.era, view.start
 
+    def drop_early(self, gone: Collection[ProcessId]) -> None:
+        """These are out of the cluster. Packets of theirs that came too early are of eras that
+        others may give to other views: where every side goes on, to a side of its own."""
+        self.early = [packet for packet in self.early if packet.src not in gone]
+
     def gone_for_good(self, p: ProcessId) -> None:
         """p has left all groups and will never come back: forget what is kept of it."""
 

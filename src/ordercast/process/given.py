@@ -152,6 +152,7 @@ class GivenGroups(PlainState):
         """p is in no view any more, and its id will never be used again: forget what it left."""
         self.links.end(p)
         for machine in self.groups.every():
+            machine.drop_early({p})
             machine.gone_for_good(p)
 
     # -- facts ------------------------------------------------------------------------------------

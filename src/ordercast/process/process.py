@@ -422,6 +422,7 @@ class Process(PlainState):
             self.links.end(p)
         if self.blocked is None:
             self.listens = frozenset(view.pids)
+        self._drop_early({node.pid for node in gone})
         self.changes.begin_view(self, view, excluded)
         for node in gone:
             for machine in self.groups.every():
@@ -432,6 +433,11 @@ class Process(PlainState):
         ahead, self.ahead = self.ahead, []
         for packet in ahead:
             self._receive(packet)
+
+    def _drop_early(self, gone: set[ProcessId]) -> None:
+        self.early = [packet for packet in self.early if packet.src not in gone]
+        for machine in self.groups.every():
+            machine.drop_early(gone)
 
     def may_leave(self, p: ProcessId) -> bool:
         """At the coordinator: is p in no group, and does it number nothing?"""

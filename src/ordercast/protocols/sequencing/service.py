@@ -262,10 +262,11 @@ class SequencingService(OrderingProtocol):
         self.sender.pump()
         self.delivery.go_on()
 
-    def gone_for_good(self, p: ProcessId) -> None:
-        self.sequencer.waiting.pop(p, None)
-        self.early = [packet for packet in self.early if packet.src != p]
-        self.early_of.pop(p, None)
+    def drop_early(self, gone: Collection[ProcessId]) -> None:
+        super().drop_early(gone)
+        for p in gone:
+            self.early_of.pop(p, None)
+            self.sequencer.waiting.pop(p, None)
 
     def begin_visit(self, g: GroupId) -> None:
         """This process sends to g as a guest from now on."""
