@@ -44,6 +44,7 @@ FOUND_BY_THE_SWEEP = [
     ("sequencing", "placing", 262),  # one who reported is lost before the last report comes
     ("sequencing", "visiting", 71),  # a guest whose frame was answered before the era ended
     ("sequencing", "visiting", 76),  # a newcomer whose connection broke before its view began
+    ("sequencing", "pairs", 112),  # a guest forgets what only the sequencer has
     ("javagroups", "cluster_merge", 18),  # two sides of which no node has met one of the other
     ("agreed", "cluster_merge", 60),  # one side finishes a change that the other gave up
     ("sequencing_global", "cluster_merge", 66),  # both sides begin an era of the same number

@@ -195,9 +195,10 @@ def repeat_after_a_move(protocol: Protocol) -> Served:
     b = served(protocol, {1: ((1, 2), S)}, guests={1: (5,)}, others=(T,))
     b.tell(5, 1, "a")
     b.bring(5, S)
-    b.lose(S, 5)
     for p in (1, 2):
         b.bring(S, p)
+    b.bring(1, S)
+    b.lose(S, 5)
     b.change({1: ((1, 2), T)})
     b.go_on()
     return b

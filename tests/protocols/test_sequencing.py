@@ -397,6 +397,24 @@ def test_sequencing_D8_a_guest_goes_on_elsewhere_when_a_member_has_its_frame() -
     b.settle()
 
 
+@pytest.mark.parametrize("protocol", [Sequencing, SequencingHybrid])
+def test_sequencing_D8_a_guest_keeps_its_frame_until_a_member_has_it_whatever_was_asked_for(
+    protocol: type[SequencingService],
+) -> None:
+    """With `resilience=0` a number is enough for members: who sent the frame has it still. A guest
+    would forget it, and then S dies with it."""
+    b = Served(protocol, {1: ((1, 2), S)}, guests={1: (9,)}, others=(T,), lossy=False)
+    b.tell(9, 1, "a")
+    b.bring(9, S)
+    assert not b.find(S, 9)
+    b.crash(S)
+    b.flight.clear()
+    b.change({1: ((1, 2), T)})
+    b.tell(9, 1, "b")
+    b.settle()
+    assert b.texts(1) == b.texts(2) == ["a", "b"]
+
+
 @pytest.mark.parametrize("answered", [True, False], ids=["before", "after"])
 def test_sequencing_D8_a_guest_hears_that_all_of_an_era_that_ended_is_consumed(
     answered: bool,

@@ -69,7 +69,7 @@ class Book(PlainState):
         changed = False
         if held > self.held.get(p, held):
             self.held[p] = held
-            changed = self._count_safe()
+            changed = self._count_safe() or bool(self.guests)
         if done > self.done[p]:
             self.done[p] = done
             changed = self._count_stable() or changed
@@ -89,6 +89,11 @@ class Book(PlainState):
         """No crash takes a number up to this one away. It is not enough that others hold it: if one
         before it, or that one's needs, are lost, the end of the era is before it, too."""
         return min(self.safe, self.commit)
+
+    @property
+    def copied(self) -> int:
+        """A member beside the sequencer holds all numbers up to this one."""
+        return max(self.held.values(), default=self.N)
 
     def all_passed(self, N: int) -> bool:
         """Has every member delivered this number, or begun the era if it is the base?"""

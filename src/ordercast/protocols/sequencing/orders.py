@@ -25,7 +25,7 @@ has seen; D_p.G is the last place that p has delivered in G. A change ends eras 
 ones; the numbers of a group go on rising. A frame is *safe* when no crash takes its number away:
 max(k, 1) members other than the sequencer hold it (k: the resilience; with `uniform=True` more than
 half of the members), and its needs and those of all numbers before it in the group are safe; or its
-era is over. With `resilience=0` its number is enough.
+era is over. With `resilience=0` its number is enough; a guest's waits for one other holder.
 
     multicast(G, m) at p          n := n + 1 in G.  Causal orders: while own frames that are not
                                   safe are under way to another sequencer, wait

@@ -42,7 +42,7 @@ class Resilience(PlainState):
         it safe."""
         needed = self.others_needed(view)
         durability = self.asked.get(view.group)
-        if not needed and (origin in view.members or durability == 0):
+        if not needed and origin in view.members:  # else its author would have nobody to ask
             return False
         others = [p for p in view.members if p != view.leader]
         return self.me in others[: max(needed, 1)] or durability == MAJORITY

@@ -265,7 +265,7 @@ class Sequencer(Part):
 
     def _answer_guests(self, g: GroupId, book: Book) -> None:
         """Frames of guests that are safe, and those that all have consumed."""
-        safe = book.settled if book.members else book.N
+        safe = min(book.settled, book.copied) if book.members else book.N
         answers: dict[ProcessId, tuple[int, int]] = {}
         while book.guests and book.guests[0][0] <= safe:
             N, p, n = book.guests.popleft()
