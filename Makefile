@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check bench sweep chaos fuzz experiments docs browser lock clean notebook
+.PHONY: help demo test check house bench sweep chaos fuzz experiments docs browser lock clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,7 +27,10 @@ check: $(READY) ## format, lint, types, import contracts, depth of inheritance
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python tests/inheritance.py
+	$(BIN)/python -m tools.inheritance
+
+house: $(READY) ## what a newcomer meets in src/ordercast, measured
+	@$(BIN)/python -m tools.house $(ARGS)
 
 bench: $(READY) ## speed on this machine, written as JSON
 	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

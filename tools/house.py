@@ -6,8 +6,8 @@
     reach     chains of attributes: how far one object looks into others
     the way   functions and files that one message passes through (`tools.way`)
 
-`--draw N` draws N functions at random, names without places: whoever sees only the tree of files and
-the glossary guesses where each is. `--places` tells where they are.
+`--draw N` draws N functions at random, names without places: whoever sees only the tree of files
+and the glossary guesses where each is. `--places` tells where they are.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inheritance import SOURCE, classes_of, complaints
+from tools.inheritance import SOURCE, classes_of, complaints
 
 FIVE = {"m.E": ("m.D",), "m.D": ("m.C",), "m.C": ("m.B",), "m.B": ("m.A",), "m.A": ()}
 
