@@ -89,16 +89,16 @@ class Scene:
     # -- what it says -----------------------------------------------------------------------------
 
     def say(self, header: msgspec.Struct) -> None:
+        self.evil._presence.peers.transmit(self.others, self.packet(header))
+
+    def packet(self, header: msgspec.Struct) -> bytes:
         """On the channel of the cluster, of the group, or of control."""
-        presence = self.evil._presence
         if isinstance(header, control.Control):
-            packet = control.encode(header)
-        elif type(header) in SEQUENCING:
-            codec = presence.engine._channels[self.group.gid]
-            packet = codec.encode(self.group.gid, self.row.era, header, b"forged")
-        else:
-            packet = CLUSTER.encode(CLUSTER_CHANNEL, 0, header, b"")
-        presence.peers.transmit(self.others, packet)
+            return control.encode(header)
+        if type(header) in SEQUENCING:
+            codec = self.evil._presence.engine._channels[self.group.gid]
+            return codec.encode(self.group.gid, self.row.era, header, b"forged")
+        return CLUSTER.encode(CLUSTER_CHANNEL, 0, header, b"")
 
     # -- what must be true afterwards -------------------------------------------------------------
 
@@ -316,24 +316,18 @@ async def test_numbers_of_one_that_does_not_number_end_nobody(faults: list[str])
 # -- of one that only applied ---------------------------------------------------------------------
 
 
-def raw(header: msgspec.Struct) -> bytes:
-    if isinstance(header, control.Control):
-        return control.encode(header)
-    return CLUSTER.encode(CLUSTER_CHANNEL, 0, header, b"")
-
-
 async def test_who_only_applied_may_join_and_nothing_else() -> None:
     """It says, in the name of the number that it was given, all that a member could say."""
     async with scene() as it:
         said = [*node_views(it), *accusations(it), *who_is_up(it), *wishes(2**31)(it)]
-        said += changes(it)
+        said += [*changes(it), *numbers(it), sequencing.Request(1, 1)]
         for number, packet in enumerate(said):
             if isinstance(packet, control.Control | agreement.JoinView) and number % 2:
                 continue  # one of each two is enough
             async with Stranger.at(it.honest[0]) as stranger:
                 await stranger.greet(f"stranger{number}")
                 assert isinstance(await stranger.apply(), control.Admitted)
-                stranger.writer.write(raw(packet))
+                stranger.writer.write(it.packet(packet))
                 await stranger.writer.drain()
         await it.all_is_well()
         members = it.honest[0].stats()["node_view"]["members"]
@@ -349,7 +343,7 @@ async def test_phantoms_that_ask_to_be_in_have_no_vote() -> None:
             await phantom.greet(f"phantom{number}")
             admitted = await phantom.apply()
             assert isinstance(admitted, control.Admitted)
-            phantom.writer.write(raw(agreement.JoinView(admitted.me)))
+            phantom.writer.write(it.packet(agreement.JoinView(admitted.me)))
             await phantom.writer.drain()
         await phantoms.aclose()
         await it.all_is_well()

@@ -98,7 +98,11 @@ async def test_hosts_of_the_view_keep_their_places() -> None:
 
 
 async def test_a_name_is_not_held_by_one_that_does_not_come() -> None:
-    async with oc.Node("alice", bootstrap=True) as alice, Stranger.at(alice) as squatter:
+    """Nor for the time that alice gives to those who are on their way."""
+    async with (
+        oc.Node("alice", bootstrap=True, join_timeout=60.0) as alice,
+        Stranger.at(alice) as squatter,
+    ):
         await squatter.greet("bob")
         assert isinstance(await squatter.apply(), Admitted)
         async with oc.Node("bob", seeds=[alice.address], join_timeout=60) as bob:
