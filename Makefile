@@ -31,6 +31,7 @@ check: $(READY) ## format, lint, types, import contracts, depth of inheritance
 
 house: $(READY) ## what a newcomer meets in src/ordercast, measured
 	@$(BIN)/python -m tools.house $(ARGS)
+	@$(BIN)/python -m tools.way
 
 bench: $(READY) ## speed on this machine, written as JSON
 	@PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
