@@ -9,6 +9,7 @@
     recovery, known         findings that are explained, each by a narrow rule
     ledger                  what was run and found, in chaos/results.json
     verdict                 the Spark verdict on the traces of many runs
+    soak, soaker            one cluster for hours, with restarts: does anything grow?
 
-Only `participant` and `verdict` import ordercast. docs/CHAOS.md says how to run, read and replay.
+Only `participant`, `soaker` and `verdict` import ordercast. docs/CHAOS.md says how to run, read and replay.
 """
