@@ -11,5 +11,6 @@
     verdict                 the Spark verdict on the traces of many runs
     soak, soaker            one cluster for hours, with restarts: does anything grow?
 
-Only `participant`, `soaker` and `verdict` import ordercast. docs/CHAOS.md says how to run, read and replay.
+Only `participant`, `soaker` and `verdict` import ordercast. docs/CHAOS.md says how to run, read and
+replay.
 """
