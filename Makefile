@@ -8,11 +8,12 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test check house bench sweep chaos fuzz experiments docs browser lock clean notebook
+.PHONY: help demo test test-quick check house bench sweep chaos fuzz experiments docs browser lock
+.PHONY: clean notebook
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
 	@echo
 	@echo "PYTHON=/path/to/python3 chooses the interpreter, ARGS='...' is passed on."
 
@@ -21,6 +22,16 @@ demo: $(READY) ## real processes on this machine, one killed, judged with Spark
 
 test: $(READY) ## the whole test suite on two cores
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(ARGS)
+
+# The state machines, the wire format and the traces, without the long searches: together a minute of
+# one processor. A folder belongs here if it needs no Spark and no sockets, and stays as short.
+QUICK := agreement core errata machinery membership process protocols reliability trace views wire
+SLOW  := membership/test_cluster_every_step.py trace/test_random_traces.py \
+         views/test_explored.py views/test_wrong_machines.py
+
+test-quick: $(READY) ## tests for your own change, under a minute: no Spark, no sockets, no long searches
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(QUICK:%=tests/%) \
+	    $(SLOW:%=--ignore=tests/%) $(ARGS)
 
 check: $(READY) ## format, lint, types, import contracts, depth of inheritance
 	$(BIN)/ruff format --check .
