@@ -98,7 +98,20 @@ clean: ## remove caches and outputs; the environment .venv stays
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment is made once, and again only when the lock or pyproject.toml changes.
+# The environment is made once, and again only when the lock or pyproject.toml changes, or when a
+# PYTHON is named (in the command or the environment) that is of another version than the one in it.
+MINOR := -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
+ifneq ($(origin PYTHON),file)
+ifneq ($(shell $(PYTHON) $(MINOR)),$(shell $(BIN)/python $(MINOR)))
+$(READY): another-python
+CLEAR := --clear
+endif
+endif
+
+.PHONY: another-python
+another-python:
+	@if [ -e $(READY) ]; then echo "$(VENV) has another version of Python than $(PYTHON): it is set up again." >&2; fi
+
 # Some systems split off the module ensurepip; there the system's own pip fills the environment.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -107,9 +120,9 @@ $(READY): requirements.lock pyproject.toml
 	    exit 1; } >&2
 	@echo "Setting up $(VENV), once: a few minutes, most of it for PySpark (about 450 MB)."
 	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
-	    $(PYTHON) -m venv $(VENV); \
+	    $(PYTHON) -m venv $(CLEAR) $(VENV); \
 	else \
-	    $(PYTHON) -m venv --without-pip $(VENV) && \
+	    $(PYTHON) -m venv $(CLEAR) --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
 	fi
 	@$(PIP) install --requirement requirements.lock
