@@ -18,7 +18,11 @@ from ordercast.runtime.worker import Worker
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / ".github").rglob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 def blocks(language: str) -> list[str]:
