@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -17,6 +18,20 @@ from ordercast.membership import agreement_table
 from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencing import table as sequencing_table
+from ordercast.runtime.keywords import (
+    Access,
+    Delivery,
+    Detection,
+    Limits,
+    NodeKeywords,
+    Place,
+    Recording,
+    Sites,
+    Speed,
+    Transports,
+    meanings,
+)
+from ordercast.runtime.node import Node
 from ordercast.runtime.options import ON_DATAGRAMS, NodeOptions
 from ordercast.service import metrics
 from ordercast.service.settings import NodeSettings, SequencerSettings, Settings
@@ -27,7 +42,25 @@ from ordercast.views import table as views_table
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
+HEAD = ["| option | default | meaning |", "|---|---|---|"]
 OPTION = re.compile(r"^    (\w+): [^=#]+?(?: = (.+?))?  # (.+)$", re.MULTILINE)
+
+FIRST = (
+    "bind", "bootstrap", "seeds", "cluster", "tls", "codec", "max_message", "resilience",
+    "suspect_ms", "trace",
+)  # fmt: skip
+"""The options of a node that people need first."""
+
+SUBJECTS = {
+    "Who and where": (Place, Access),
+    "Delivery and durability": (Delivery,),
+    "Speed and windows": (Speed,),
+    "Failure detection and partitions": (Detection,),
+    "Limits and time-outs": (Limits,),
+    "Transports and lost packets": (Transports,),
+    "Sites and gateways": (Sites,),
+    "Recording": (Recording,),
+}
 
 
 def pages() -> dict[Path, str]:
@@ -35,7 +68,11 @@ def pages() -> dict[Path, str]:
     found = {
         DOCS / "GUARANTEES.md": _filled(DOCS / "GUARANTEES.md", markdown_table()),
         DOCS / "API.md": _filled(
-            DOCS / "API.md", _options(NodeOptions), _options(Datagrams), _options(IpMulticast)
+            DOCS / "API.md",
+            _node_options(FIRST),
+            *(_of_subject(subject) for subject in SUBJECTS),
+            _options(Datagrams),
+            _options(IpMulticast),
         ),
         DOCS / "OPERATIONS.md": _filled(
             DOCS / "OPERATIONS.md",
@@ -82,21 +119,47 @@ def _filled(page: Path, *parts: str) -> str:
 
 def _options(*owners: type) -> str:
     """The fields that these classes declare, with what the comments beside them say."""
-    lines = ["| option | default | meaning |", "|---|---|---|"]
-    for settings in owners:
-        lines += _rows(settings)
-    return "\n".join(lines)
+    return "\n".join([*HEAD, *(row for settings in owners for row in _rows(settings))])
 
 
 def _rows(settings: type) -> Iterator[str]:
     rows = OPTION.findall(inspect.getsource(settings))
     assert [name for name, _, _ in rows] == list(settings.__annotations__), settings
     for name, default, meaning in rows:
-        shown = f"`{default.replace(' * ', ' ')}`" if default else "must be given"
-        other = str(ON_DATAGRAMS.get(name, default)) if settings is NodeOptions else default
-        if other != default:
-            shown += f"; over datagrams `{other}`"
-        yield f"| `{name}` | {shown} | {meaning} |"
+        yield f"| `{name}` | {_shown(default)} | {meaning} |"
+
+
+def _shown(default: str) -> str:
+    return f"`{default.replace(' * ', ' ')}`" if default else "must be given"
+
+
+def _of_subject(subject: str) -> str:
+    """The options of a node on one subject."""
+    names = [name for owner in SUBJECTS[subject] for name in owner.__annotations__]
+    return f"### {subject}\n\n{_node_options(names)}"
+
+
+def _node_options(names: Iterable[str]) -> str:
+    """These options of a node, with their meanings."""
+    defaults, told = _defaults_of_nodes(), meanings(NodeKeywords)
+    lines = list(HEAD)
+    for name in names:
+        shown = _shown(defaults[name])
+        if name in ON_DATAGRAMS and str(ON_DATAGRAMS[name]) != defaults[name]:
+            shown += f"; over datagrams `{ON_DATAGRAMS[name]}`"
+        lines.append(f"| `{name}` | {shown} | {told[name]} |")
+    return "\n".join(lines)
+
+
+def _defaults_of_nodes() -> dict[str, str]:
+    """As they are written in the code: the parameters of `Node`, and the fields behind them."""
+    given = inspect.signature(Node).parameters.values()
+    found = {one.name: repr(one.default) for one in given if one.default is not one.empty}
+    source = inspect.getsource(NodeOptions)
+    for field in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            found[field.target.id] = ast.get_source_segment(source, field.value) or ""
+    return {name: text.replace("'", '"') for name, text in found.items()}
 
 
 def _mapping_keys() -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.group import Group
     from ordercast.runtime.held import HeldBack
     from ordercast.runtime.items import Merge, Message, View
+    from ordercast.runtime.keywords import SharedKeywords
     from ordercast.runtime.local_cluster import LocalCluster
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
@@ -76,6 +77,7 @@ __all__ = [
     "PeerError",
     "Receipt",
     "ScopeError",
+    "SharedKeywords",
     "State",
     "StateUnavailable",
     "Tls",
@@ -98,6 +100,7 @@ _HOMES = {
     "Message": "runtime.items",
     "Node": "runtime.node",
     "Receipt": "runtime.receipt",
+    "SharedKeywords": "runtime.keywords",
     "State": "runtime.state",
     "Tls": "transport.tls",
     "Udp": "transport.settings",

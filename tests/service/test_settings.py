@@ -57,7 +57,7 @@ def test_text_of_the_environment_becomes_what_the_key_wants() -> None:
         ("[node]\nhartbeat_ms = 3", ":3: there is no 'node.hartbeat_ms'; did you mean 'node.heart"),
         ("[noode]\nheartbeat_ms = 3", "did you mean 'node.heartbeat_ms'?"),
         ("zzz = 3", "there is no 'zzz'; there are name, listen, advertise"),
-        ("[node]\nzzz = 3", "there are node.max_message, "),
+        ("[node]\nzzz = 3", "there are node.window_bytes, "),
         ("listen = 7700", ":2: listen = 7700 is wrong; write an address like '127.0.0.1:7700'"),
         ("listen = '7700'", "listen='7700' is not an address; write host:port"),
         ("peers = '127.0.0.1:1'", "peers = '127.0.0.1:1' is wrong; write a list like ["),

@@ -13,16 +13,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from ordercast.errors import GroupClosed
 from ordercast.runtime.group import Group
+from ordercast.runtime.keywords import (
+    ClusterKeywords,
+    JoinKeywords,
+    NodeKeywords,
+    SharedKeywords,
+    unknown,
+)
 from ordercast.runtime.node import Node
 from ordercast.runtime.processes import WorkerProcess
 
 SEQUENCER = "sequencer"
+
+KNOWN = ("in_process", *ClusterKeywords.__annotations__, *NodeKeywords.__annotations__)
 
 T = TypeVar("T")
 
@@ -41,9 +49,8 @@ class LocalCluster:
         order: str | None = None,
         protocol: str | None = None,
         group: str = "main",
-        trace: str | Path | None = None,
         consume: bool = True,
-        **options: Any,
+        **options: Unpack[SharedKeywords],
     ) -> None:
         """With an `order` or a `protocol` all members join `group`. Options as for `Node`.
 
@@ -53,6 +60,8 @@ class LocalCluster:
         Processes read and count their streams by themselves, unless `consume=False`: then a
         workload does. In one process whoever uses the cluster reads.
         """
+        if wrong := unknown(options, KNOWN):
+            raise TypeError(f"a LocalCluster has {wrong}")
         if n < 1:
             raise ValueError(f"a cluster of {n} members; at least 1 is needed")
         if names and len(names) != n:
@@ -69,10 +78,10 @@ class LocalCluster:
         self.group = group
         self._sequencer_names = _sequencer_names(sequencers) if sequencer else ()
         self._consume = consume
-        self._join = {"order": order, "protocol": protocol}
+        self._join: JoinKeywords = {"order": order, "protocol": protocol}
         self._options = options
-        if trace is not None:
-            self._options["trace"] = str(trace)
+        if options.get("trace") is not None:
+            options["trace"] = str(options["trace"])  # it may have to go to another process
 
     async def __aenter__(self) -> Self:
         try:
@@ -118,7 +127,7 @@ class LocalCluster:
         if self.leader is not None:
             await _kill(self.leader)
 
-    async def join(self, group: str, **how: Any) -> list[Group]:
+    async def join(self, group: str, **how: Unpack[JoinKeywords]) -> list[Group]:
         """All members join one more group, one after the other."""
         if self.in_process:
             return [await node.join(group, **how) for node in self.nodes]

@@ -9,10 +9,9 @@ import time
 import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel
@@ -24,10 +23,10 @@ from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
+from ordercast.runtime.keywords import NodeKeywords, Tuning, unknown
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.options import (
     TRACE_LEVELS,
-    WITHOUT_EFFECT,
     NodeOptions,
     TraceLevel,
     check_durability,
@@ -41,6 +40,7 @@ from ordercast.runtime.retired import Retired
 from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
 from ordercast.runtime.stay import Stays
+from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import show_address
 from ordercast.transport.tls import Tls
@@ -68,8 +68,8 @@ class Node:
     to record to: what the application sends and gets; with `trace_level="protocol"` also packets,
     and what is held back and why. `transport` is "tcp", "udp", `Udp(...)` or `IpMulticast(...)`.
     `tls` encrypts the connections, `key` keeps out who does not have it; without `tls` a node stays
-    on this machine, unless `insecure=True`. All
-    other options are the limits of `ordercast.runtime.options.NodeOptions`.
+    on this machine, unless `insecure=True`. What each option means is said in
+    `ordercast.runtime.keywords` and in docs/API.md.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class Node:
         bootstrap: bool = False,
         seeds: Iterable[str] = (),
         members: Mapping[str, str] | Iterable[str] | None = None,
+        discover: Discovery | None = None,
         advertise: str | None = None,
         cluster: str = "ordercast",
         trace: str | Path | None = None,
@@ -88,12 +89,13 @@ class Node:
         tls: Tls | None = None,
         key: bytes | str | None = None,
         insecure: bool = False,
-        **options: Any,
+        sequencer: bool = False,
+        **options: Unpack[Tuning],
     ) -> None:
         self._state = "new"
         self.name = check_name("node", name)
         self._cluster = check_name("cluster", cluster)
-        self._options = _checked_options(options)
+        self._options = _checked_options({**options, "discover": discover, "sequencer": sequencer})
         self._seeds = parse_seeds(seeds)
         self._members = None if members is None else parse_members(members)
         self._bootstrap = bootstrap
@@ -438,10 +440,6 @@ def _checked_level(level: TraceLevel, trace: Path | None) -> TraceLevel:
 
 
 def _checked_options(options: dict[str, Any]) -> NodeOptions:
-    known = NodeOptions.__struct_fields__
-    for name in options:
-        if name not in known and name not in WITHOUT_EFFECT:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise TypeError(f"a Node has no option {name!r}; {hint}")
+    if wrong := unknown(options, NodeKeywords.__annotations__):
+        raise TypeError(f"a Node has {wrong}")
     return NodeOptions.given(options)

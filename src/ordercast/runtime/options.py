@@ -62,53 +62,69 @@ ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_windo
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Every limit of a node. Sizes are bytes, delays are seconds unless the name says otherwise."""
+    """What a node was given beside its parameters, and what holds where nothing was given.
 
-    max_message: int = 1 * MiB  # the largest body; the same on all nodes of a cluster
-    frame_bytes: int = 64 * KiB  # a frame is sealed at this size; the same on all nodes
-    window_bytes: int = 4 * MiB  # own messages of a group that some member has not consumed
-    node_window_bytes: int = 32 * MiB  # the same of all groups together
-    reply_reserve: int = 4 * MiB  # beyond the window, for the receiving loop; replies may exceed it
-    max_batch: int = 4096  # events in one list of `batches()`
-    max_nodes: int = 1024  # nodes of one cluster at a time
-    max_groups: int = 65_536  # groups of one cluster at a time
-    join_timeout: float = 10.0  # to find the cluster, and for the first view of a group
-    close_timeout: float = 5.0  # for `aclose` to drain, to seal its trace, to say good-bye; `leave`
-    ack_every: int = 8  # frames consumed before they are acknowledged ...
-    ack_delay_ms: int = 2  # ... or this long after the first
-    status_ms: int = 2  # marks are told after this when nothing carries them
-    retry_ms: int = 5000  # a request is repeated after this; TCP loses nothing by itself
-    gap_ms: int = 100  # what a joiner could not be sent by its author is fetched after this
-    silence_ms: int = 20  # a member that owes the others a word speaks after this
-    resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
-    uniform: bool = False  # as many crashes as leave more than half of its group
-    max_held: int = 65_536  # frames of a group held back, or kept for a view not installed yet
-    max_held_bytes: int = 256 * MiB  # held back of what one node brought, in all groups together
-    fetch_batch: int = 256  # frames asked for in one request
-    resend_window: int = 32  # missing frames asked for at a time, where each is asked for by itself
-    heartbeat_ms: int = 250  # every node says so often that it lives
-    suspect_ms: int = 2000  # a node that was silent for this long is suspected
-    stall_ms: int = 10_000  # so long a thread sends heartbeats while the event loop stands; 0: none
-    slow_seconds: float = 5.0  # a program that takes nothing for so long is told of, or excluded
-    detector: DetectorName = "heartbeat"  # "accrual": the timeout follows what was observed
-    partition: PartitionPolicy = "primary"  # "merge": every side goes on; the same on all nodes
-    constant_resends: bool = False  # to compare: what is missing is asked for in every period
-    bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
-    balance: bool = True  # groups move by themselves to the sequencer that suits them best
-    rejoin: bool = True  # a node that was excluded, or cut off, comes back by itself
-    voter: bool = True  # it may count in votes; False for workers that come and go
-    voters: tuple[str, ...] = ()  # names of all nodes that vote; none: the oldest, up to five
-    refound_ms: int = 5_000  # a group whose members are all gone waits so long for newer state
-    sequencer: bool = False  # it numbers messages of groups that it is not in; a daemon does
-    site: str = ""  # where this node is, for groups with subgroups; empty: it does not say
-    gateway: bool = False  # it offers to be the gateway of its site
-    wide_batch_ms: int = 10  # what one gateway sends another waits so long for more; 0: never ...
-    wide_batch_bytes: int = 64 * KiB  # ... and no longer than until so much is there
-    max_state: int = 256 * MiB  # the largest state that is given to, or taken by, a joiner
-    state_timeout: float = 5.0  # a member that sends nothing of its state for this is passed over
-    codec: CodecName | None = None  # None: bodies are bytes; "json", "msgpack": any value
-    transport: Transport = "tcp"  # "tcp", "udp", Udp(...) or IpMulticast(...)
-    discover: Discovery | None = None  # Discovery(...): finds the cluster by multicast, is found
+    Sizes are bytes, delays are seconds unless the name says otherwise. What each means is said in
+    `ordercast.runtime.keywords`.
+    """
+
+    discover: Discovery | None = None
+    sequencer: bool = False
+
+    # delivery and durability
+    codec: CodecName | None = None
+    resilience: int | None = None
+    uniform: bool = False
+
+    # speed and windows
+    window_bytes: int = 4 * MiB
+    node_window_bytes: int = 32 * MiB
+    reply_reserve: int = 4 * MiB
+    frame_bytes: int = 64 * KiB
+    max_batch: int = 4096
+    ack_every: int = 8
+    ack_delay_ms: int = 2
+    status_ms: int = 2
+    silence_ms: int = 20
+    bodies_apart: bool = False
+    balance: bool = True
+
+    # failure detection and partitions
+    heartbeat_ms: int = 250
+    suspect_ms: int = 2000
+    detector: DetectorName = "heartbeat"
+    stall_ms: int = 10_000
+    slow_seconds: float = 5.0
+    partition: PartitionPolicy = "primary"
+    rejoin: bool = True
+    voter: bool = True
+    voters: tuple[str, ...] = ()
+    refound_ms: int = 5_000
+
+    # limits and time-outs
+    max_message: int = 1 * MiB
+    max_nodes: int = 1024
+    max_groups: int = 65_536
+    max_held: int = 65_536
+    max_held_bytes: int = 256 * MiB
+    max_state: int = 256 * MiB
+    join_timeout: float = 10.0
+    close_timeout: float = 5.0
+    state_timeout: float = 5.0
+
+    # transports and lost packets
+    transport: Transport = "tcp"
+    retry_ms: int = 5000
+    gap_ms: int = 100
+    fetch_batch: int = 256
+    resend_window: int = 32
+    constant_resends: bool = False
+
+    # sites
+    site: str = ""
+    gateway: bool = False
+    wide_batch_ms: int = 10
+    wide_batch_bytes: int = 64 * KiB
 
     @classmethod
     def given(cls, options: dict[str, Any]) -> Self:
@@ -118,8 +134,12 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
                 warnings.warn(f"{name} has no effect any more: {why}", DeprecationWarning, 5)
         transport = as_transport(options.get("transport", "tcp"))
         defaults = {} if transport == "tcp" else ON_DATAGRAMS
-        discover = as_discovery(options.get("discover"))
-        return cls(**{**defaults, **options, "transport": transport, "discover": discover})
+        checked = {
+            "transport": transport,
+            "discover": as_discovery(options.get("discover")),
+            "voters": _as_names("voters", options.get("voters", ())),
+        }
+        return cls(**{**defaults, **options, **checked})
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -245,6 +265,12 @@ def check_slow(slow: object) -> SlowPolicy | None:
     """One of the policies, or none; says what is wrong with it."""
     _check_choice("slow", slow, (*get_args(SlowPolicy), None))
     return cast(SlowPolicy | None, slow)
+
+
+def _as_names(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is a list of names like ['alice', 'bob'], not {value!r}")
+    return tuple(check_name("node", one) for one in value)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str | None, ...]) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from ordercast.core.ids import check_name
 from ordercast.protocols.registry import choose
 from ordercast.runtime.addresses import Address, parse_address
+from ordercast.runtime.keywords import unknown
 from ordercast.runtime.options import NodeOptions
 from ordercast.transport.security import NONE, Security
 from ordercast.wire.control import Hello
@@ -38,9 +39,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         if self.bind is not None:
             parse_address("bind", self.bind)
         self._check_group()
-        unknown = sorted(set(self.options) - set(NodeOptions.__struct_fields__))
-        if unknown:
-            raise ValueError(f"a Node has no option {', '.join(map(repr, unknown))}")
+        if wrong := unknown(self.options, NodeOptions.__struct_fields__):
+            raise ValueError(f"a Node has {wrong}")
         self.node_options()
         if not self.patience > 0:
             raise ValueError(f"timeout={self.patience} must be positive")
