@@ -511,6 +511,7 @@ async def test_a_node_that_was_not_started_or_is_closed_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["blocking", "bodies_stay"])
 def test_an_option_of_a_former_release_warns_and_changes_nothing(name: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"{name} has no effect any more"):
+    with pytest.warns(DeprecationWarning, match=f"{name} has no effect any more") as warned:
         node = oc.Node("alice", bootstrap=True, **{name: True})
+    assert warned[0].filename == __file__  # where the option stands
     assert not hasattr(node, name)

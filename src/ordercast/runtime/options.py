@@ -131,7 +131,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         """These options, and the defaults that suit the transport."""
         for name, why in WITHOUT_EFFECT.items():
             if options.pop(name, None) is not None:
-                warnings.warn(f"{name} has no effect any more: {why}", DeprecationWarning, 5)
+                warnings.warn(f"{name} has no effect any more: {why}", DeprecationWarning, 4)
         transport = as_transport(options.get("transport", "tcp"))
         defaults = {} if transport == "tcp" else ON_DATAGRAMS
         checked = {
