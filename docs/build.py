@@ -43,7 +43,7 @@ from ordercast.views import table as views_table
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
 HEAD = ["| option | default | meaning |", "|---|---|---|"]
-OPTION = re.compile(r"^    (\w+): [^=#]+?(?: = (.+?))?  # (.+)$", re.MULTILINE)
+BESIDE = re.compile(r"^    (\w+): .+?  # (.+)$", re.MULTILINE)
 
 FIRST = (
     "bind", "bootstrap", "seeds", "cluster", "tls", "codec", "max_message", "resilience",
@@ -118,15 +118,31 @@ def _filled(page: Path, *parts: str) -> str:
 
 
 def _options(*owners: type) -> str:
-    """The fields that these classes declare, with what the comments beside them say."""
+    """The fields that these classes declare, and what they mean."""
     return "\n".join([*HEAD, *(row for settings in owners for row in _rows(settings))])
 
 
 def _rows(settings: type) -> Iterator[str]:
-    rows = OPTION.findall(inspect.getsource(settings))
-    assert [name for name, _, _ in rows] == list(settings.__annotations__), settings
-    for name, default, meaning in rows:
-        yield f"| `{name}` | {_shown(default)} | {meaning} |"
+    told, defaults = _told(settings), _defaults(settings)
+    for name in settings.__annotations__:
+        yield f"| `{name}` | {_shown(defaults[name])} | {told[name]} |"
+
+
+def _told(settings: type) -> dict[str, str]:
+    """What the fields mean: the comments beside them, or what is said in their types, if a command
+    needs it, too."""
+    return dict(BESIDE.findall(inspect.getsource(settings))) or meanings(settings)
+
+
+def _defaults(settings: type) -> dict[str, str]:
+    """As they are written in the code; empty where there is none."""
+    source = inspect.getsource(settings)
+    found = {}
+    for field in ast.parse(source).body[0].body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            default = field.value and ast.get_source_segment(source, field.value)
+            found[field.target.id] = (default or "").replace("'", '"')
+    return found
 
 
 def _shown(default: str) -> str:
@@ -152,14 +168,10 @@ def _node_options(names: Iterable[str]) -> str:
 
 
 def _defaults_of_nodes() -> dict[str, str]:
-    """As they are written in the code: the parameters of `Node`, and the fields behind them."""
-    given = inspect.signature(Node).parameters.values()
-    found = {one.name: repr(one.default) for one in given if one.default is not one.empty}
-    source = inspect.getsource(NodeOptions)
-    for field in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            found[field.target.id] = ast.get_source_segment(source, field.value) or ""
-    return {name: text.replace("'", '"') for name, text in found.items()}
+    """Of the parameters of `Node`, and of the fields behind them."""
+    parameters = inspect.signature(Node).parameters.values()
+    given = {one.name: repr(one.default).replace("'", '"') for one in parameters}
+    return given | _defaults(NodeOptions)
 
 
 def _mapping_keys() -> str:

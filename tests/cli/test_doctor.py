@@ -160,6 +160,7 @@ async def test_the_options_of_the_node_are_compared() -> None:
         (["127.0.0.1:1", "--option", "max_message"], "write NAME=VALUE"),
         (["127.0.0.1:1", "--option", "max_massage=1"], "no option 'max_massage'"),
         (["127.0.0.1:1", "--option", "max_message=many"], "max_message is a number, not 'many'"),
+        (["127.0.0.1:1", "--option", "voters=a,"], "a node name"),
         (["127.0.0.1:1", "--option", "codec=pickle"], "codec='pickle' is unknown"),
         (["127.0.0.1:1", "--tls-cert", "x.pem"], "TLS needs all three"),
         (["127.0.0.1:1", "--key-file", "/nowhere/key"], "No such file"),

@@ -49,6 +49,13 @@ def test_text_of_the_environment_becomes_what_the_key_wants() -> None:
     assert settings.node == {"heartbeat_ms": 100, "rejoin": False}
 
 
+def test_a_member_can_be_told_its_resilience_in_text_and_as_a_number(tmp_path: Path) -> None:
+    file = written(tmp_path, 'order = "total"\ngroup = ["g"]\n[node]\nresilience = 1\n')
+    assert load(NodeSettings, file, flags=RUNNING).settings.node == {"resilience": 1}
+    flags = {"node.resilience": "2", **RUNNING}
+    assert load(NodeSettings, file, flags=flags).settings.node == {"resilience": 2}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

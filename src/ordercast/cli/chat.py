@@ -24,6 +24,7 @@ from ordercast.cli.credentials import (
     credentials,
 )
 from ordercast.cli.exits import console, errors_as_exits, escape
+from ordercast.cli.meanings import OF_NODES
 from ordercast.errors import NameTaken, NodeOut, NotPrimary, OrdercastError
 from ordercast.protocols.registry import DEFAULTS
 from ordercast.runtime.group import Group
@@ -43,7 +44,7 @@ def chat(
     order: str = typer.Option(
         "causal", help=f"How messages are ordered, the same for all: {', '.join(DEFAULTS)}."
     ),
-    bind: str = typer.Option("127.0.0.1:0", help="Address to listen at."),
+    bind: str = typer.Option("127.0.0.1:0", help=OF_NODES["bind"]),
     key_file: Path | None = KEY_FILE,
     key: str | None = KEY,
     tls_cert: Path | None = TLS_CERT,

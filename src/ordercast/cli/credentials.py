@@ -7,16 +7,15 @@ from typing import Any
 
 import typer
 
+from ordercast.cli.meanings import OF_DAEMONS
 from ordercast.transport.tls import Tls
 
-KEY_FILE = typer.Option(
-    None, help="File with the key of the cluster. Or put the key into $ORDERCAST_KEY."
-)
+KEY_FILE = typer.Option(None, help=OF_DAEMONS["key_file"])
 KEY = typer.Option(None, envvar="ORDERCAST_KEY", hidden=True)  # an argument could be seen by all
-TLS_CERT = typer.Option(None, help="Your certificate (PEM), for a cluster with TLS.")
-TLS_KEY = typer.Option(None, help="Its private key (PEM).")
-TLS_CA = typer.Option(None, help="Certificate of the cluster's authority (PEM).")
-INSECURE = typer.Option(False, help="Speak in plain text to other machines too.")
+TLS_CERT = typer.Option(None, help=OF_DAEMONS["tls_cert"])
+TLS_KEY = typer.Option(None, help=OF_DAEMONS["tls_key"])
+TLS_CA = typer.Option(None, help=OF_DAEMONS["tls_ca"])
+INSECURE = typer.Option(False, help=OF_DAEMONS["insecure"])
 
 
 def given_key(key_file: Path | None, key: str | None) -> str | None:

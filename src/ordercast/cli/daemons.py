@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from ordercast.cli.exits import BAD_INPUT, UNREACHABLE, console, escape
+from ordercast.cli.meanings import OF_DAEMONS
 from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
 from ordercast.service.daemon import Daemon
 from ordercast.service.layers import Loaded, S, keys_of
@@ -20,24 +21,20 @@ from ordercast.service.layers import Loaded, S, keys_of
 log = logging.getLogger("ordercast.service")
 
 LISTEN = typer.Option(
-    None, metavar="HOST:PORT", help="Where other nodes connect to; default: 127.0.0.1:7700."
+    None, metavar="HOST:PORT", help=f"{OF_DAEMONS['listen']} Default: 127.0.0.1:7700."
 )
-PEERS = typer.Option(
-    None, metavar="HOST:PORT,...", help="Nodes of the cluster; any that runs will do."
-)
-BOOTSTRAP = typer.Option(None, "--bootstrap", help="Start the cluster, if none of the peers runs.")
+PEERS = typer.Option(None, metavar="HOST:PORT,...", help=OF_DAEMONS["peers"])
+BOOTSTRAP = typer.Option(None, "--bootstrap", help=OF_DAEMONS["bootstrap"])
 CONFIG = typer.Option(
     None, envvar="ORDERCAST_CONFIG", metavar="FILE", help="TOML file with the same settings."
 )
-NAME = typer.Option(None, help="How the cluster knows it.")
-CLUSTER = typer.Option(None, help="The name of the cluster.")
-ADVERTISE = typer.Option(
-    None, metavar="HOST:PORT", help="Where others reach it, if not at --listen."
-)
-LOG_FORMAT = typer.Option(None, help="logfmt or json.")
-LOG_LEVEL = typer.Option(None, help="debug, info, warning or error.")
+NAME = typer.Option(None, help=OF_DAEMONS["name"])
+CLUSTER = typer.Option(None, help=OF_DAEMONS["cluster"])
+ADVERTISE = typer.Option(None, metavar="HOST:PORT", help=OF_DAEMONS["advertise"])
+LOG_FORMAT = typer.Option(None, help=OF_DAEMONS["log_format"])
+LOG_LEVEL = typer.Option(None, help=OF_DAEMONS["log_level"])
 OPTION = typer.Option(
-    [], metavar="NAME=VALUE", help="A limit or delay of the node, as heartbeat_ms=100."
+    [], metavar="NAME=VALUE", help=f"{OF_DAEMONS['node']} Example: heartbeat_ms=100."
 )
 CHECK = typer.Option(False, "--check", help="Only show the settings, and where each comes from.")
 

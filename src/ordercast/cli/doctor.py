@@ -28,6 +28,7 @@ from ordercast.cli.exits import (
     errors_as_exits,
     escape,
 )
+from ordercast.cli.meanings import OF_NODES
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis, Finding
 from ordercast.runtime.diagnosis.here import check_files
@@ -42,15 +43,15 @@ def doctor(
         None, metavar="ADDRESS", help="HOST:PORT of the nodes that should be one cluster."
     ),
     name: str | None = typer.Option(None, help="The name of your node: is it free?"),
-    cluster: str = typer.Option("ordercast", help="The name of the cluster."),
+    cluster: str = typer.Option("ordercast", help=OF_NODES["cluster"]),
     bind: str | None = typer.Option(
         None, metavar="HOST:PORT", help="Where your node listens: do the others reach it?"
     ),
     group: str | None = typer.Option(None, help="The group that your node joins."),
     order: str | None = typer.Option(None, help="The order that it asks for."),
     protocol: str | None = typer.Option(None, help="The protocol that it asks for."),
-    heartbeat_ms: int | None = typer.Option(None, help="That option of your node."),
-    suspect_ms: int | None = typer.Option(None, help="That option of your node."),
+    heartbeat_ms: int | None = typer.Option(None, help=OF_NODES["heartbeat_ms"]),
+    suspect_ms: int | None = typer.Option(None, help=OF_NODES["suspect_ms"]),
     option: list[str] = typer.Option(
         [], metavar="NAME=VALUE", help="Any other option of your node, as max_message=2097152."
     ),
@@ -115,7 +116,7 @@ def _options(lines: list[str], **given: int | None) -> dict[str, Any]:
         name, equals, value = line.partition("=")
         if not equals or not name:
             raise ValueError(f"--option {line!r}: write NAME=VALUE, as max_message=2097152")
-        options[name] = _value(value)
+        options[name] = value.split(",") if name == "voters" else _value(value)
     return options | {name: value for name, value in given.items() if value is not None}
 
 

@@ -27,7 +27,7 @@ from ordercast.cli.daemons import (
     show,
 )
 from ordercast.cli.exits import errors_as_exits
-from ordercast.protocols.registry import DEFAULTS
+from ordercast.cli.meanings import OF_DAEMONS
 from ordercast.service.layers import load
 from ordercast.service.logs import install
 from ordercast.service.member import MemberDaemon
@@ -35,20 +35,12 @@ from ordercast.service.settings import NodeSettings
 
 
 def node(
-    group: str | None = typer.Option(
-        None, metavar="NAME,...", help="Groups to join; what you type goes to the first."
-    ),
-    order: str | None = typer.Option(
-        None, help=f"How their messages are ordered: {', '.join(DEFAULTS)}."
-    ),
-    protocol: str | None = typer.Option(None, help="A protocol of that order, as two_layered."),
-    site: str | None = typer.Option(None, help="Where this node is, for groups with subgroups."),
-    gateway: bool | None = typer.Option(
-        None, "--gateway", help="It offers to speak for its site with the others."
-    ),
-    delivery_level: str | None = typer.Option(
-        None, help="Of two_layered: causal, preack (all have it) or ack (all know that)."
-    ),
+    group: str | None = typer.Option(None, metavar="NAME,...", help=OF_DAEMONS["group"]),
+    order: str | None = typer.Option(None, help=OF_DAEMONS["order"]),
+    protocol: str | None = typer.Option(None, help=OF_DAEMONS["protocol"]),
+    site: str | None = typer.Option(None, help=OF_DAEMONS["site"]),
+    gateway: bool | None = typer.Option(None, "--gateway", help=OF_DAEMONS["gateway"]),
+    delivery_level: str | None = typer.Option(None, help=OF_DAEMONS["delivery_level"]),
     listen: str | None = LISTEN,
     peers: str | None = PEERS,
     bootstrap: bool | None = BOOTSTRAP,
@@ -56,9 +48,9 @@ def node(
     name: str | None = NAME,
     cluster: str | None = CLUSTER,
     advertise: str | None = ADVERTISE,
-    trace: Path | None = typer.Option(None, metavar="DIR", help="Record a trace there."),
+    trace: Path | None = typer.Option(None, metavar="DIR", help=OF_DAEMONS["trace"]),
     http: str | None = typer.Option(
-        None, metavar="HOST:PORT", help="Health and metrics; default: off."
+        None, metavar="HOST:PORT", help=f"{OF_DAEMONS['http']} Default: off."
     ),
     log_format: str | None = LOG_FORMAT,
     log_level: str | None = LOG_LEVEL,

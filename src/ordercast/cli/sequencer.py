@@ -25,6 +25,7 @@ from ordercast.cli.daemons import (
     show,
 )
 from ordercast.cli.exits import errors_as_exits
+from ordercast.cli.meanings import OF_DAEMONS
 from ordercast.service.layers import load
 from ordercast.service.logs import install
 from ordercast.service.sequencer import SequencerDaemon
@@ -40,13 +41,11 @@ def sequencer(
     cluster: str | None = CLUSTER,
     advertise: str | None = ADVERTISE,
     http: str | None = typer.Option(
-        None, metavar="HOST:PORT", help="Health and metrics; default: 127.0.0.1:9464; or off."
+        None, metavar="HOST:PORT", help=f"{OF_DAEMONS['http']} Default: 127.0.0.1:9464."
     ),
     log_format: str | None = LOG_FORMAT,
     log_level: str | None = LOG_LEVEL,
-    drain_timeout: float | None = typer.Option(
-        None, help="Seconds that a stop gives to hand its groups to others."
-    ),
+    drain_timeout: float | None = typer.Option(None, help=OF_DAEMONS["drain_timeout"]),
     option: list[str] = OPTION,
     key_file: Path | None = KEY_FILE,
     key: str | None = KEY,

@@ -45,8 +45,8 @@ class Place(TypedDict, total=False):
     ]
     advertise: Annotated[
         str | None,
-        "Other nodes connect to this `host:port`, if it differs from `bind`: behind NAT or in a "
-        "container.",
+        "Other nodes connect to this `host:port` instead of the one where the node listens: "
+        "behind NAT, or in a container.",
     ]
     bootstrap: Annotated[
         bool, "The node starts the cluster if none of the `seeds` or `members` is running."
@@ -83,7 +83,7 @@ class Access(TypedDict, total=False):
     key: Annotated[
         bytes | str | None, "Secret of the cluster. A node that does not have it is not let in."
     ]
-    insecure: Annotated[bool, "The node may talk to other machines without TLS, in plain text."]
+    insecure: Annotated[bool, "Connections to other machines may go without TLS, in plain text."]
 
 
 # -- how it works ---------------------------------------------------------------------------------

@@ -6,16 +6,18 @@ Where the values come from is the matter of `ordercast.service.layers`.
 from __future__ import annotations
 
 import socket
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import msgspec
 
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel
 from ordercast.errors import ConfigError
-from ordercast.protocols.registry import choose
+from ordercast.protocols.registry import DEFAULTS, choose
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.keywords import NodeKeywords, meanings
 from ordercast.runtime.options import NodeOptions
 from ordercast.transport.tls import Tls
 
@@ -24,27 +26,53 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 OFF = "off"
 ADDRESSES = ("listen", "advertise", "http")
+KINDS_OF_VALUES: dict[Any, str] = {
+    bool: "switch",
+    int: "whole number",
+    int | None: "whole number",
+    float: "number",
+    tuple[str, ...]: "list",
+}
 NAMES = {"name": "node", "cluster": "cluster", "site": "site"}
+
+NODE = meanings(NodeKeywords)  # a daemon says it in the same words
+HTTP = 'Health and metrics (`/healthz`, `/readyz`, `/metrics`) are served here; "off": nowhere.'
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What can be said about every process that runs a node."""
 
-    name: str = ""  # how the cluster knows it; by default the host's name and the port
-    listen: str = "127.0.0.1:7700"  # where other nodes connect to
-    advertise: str = ""  # the same as others see it, behind NAT or in a container
-    peers: tuple[str, ...] = ()  # nodes of the cluster, itself too if you like: one must run
-    bootstrap: bool = False  # start the cluster, if none of the peers runs
-    cluster: str = "ordercast"  # the name of the cluster; nodes of another one are refused
-    key_file: str = ""  # file with the key of the cluster; or put the key into `ORDERCAST_KEY`
-    tls_cert: str = ""  # its certificate (PEM); all three of these, or none
-    tls_key: str = ""  # the private key of its certificate (PEM)
-    tls_ca: str = ""  # certificate of the cluster's authority (PEM)
-    insecure: bool = False  # speak in plain text to other machines too
-    http: str = "127.0.0.1:9464"  # where `/healthz`, `/readyz` and `/metrics` are; "off": nowhere
-    log_format: LogFormat = "logfmt"  # lines on the standard error: "logfmt" or "json"
-    log_level: LogLevel = "info"  # "debug", "info", "warning" or "error"
-    node: dict[str, Any] = {}  # limits and delays of the node, as in API.md
+    name: Annotated[
+        str, "Name of the node in its cluster. Without it, the host's name and the port make one."
+    ] = ""
+    listen: Annotated[str, "The node listens at this `host:port`."] = "127.0.0.1:7700"
+    advertise: Annotated[str, NODE["advertise"]] = ""
+    peers: Annotated[
+        tuple[str, ...],
+        "Addresses of nodes of the cluster. One of them must run; the node's own address does no "
+        "harm.",
+    ] = ()
+    bootstrap: Annotated[bool, "The node starts the cluster if none of the `peers` is running."] = (
+        False
+    )
+    cluster: Annotated[str, NODE["cluster"]] = "ordercast"
+    key_file: Annotated[
+        str, "File with the key of the cluster. Without it, the key is read from `ORDERCAST_KEY`."
+    ] = ""
+    tls_cert: Annotated[
+        str, "File with your certificate (PEM). TLS needs all three of these files."
+    ] = ""
+    tls_key: Annotated[str, "File with the private key of your certificate (PEM)."] = ""
+    tls_ca: Annotated[str, "File with the certificate of the cluster's authority (PEM)."] = ""
+    insecure: Annotated[bool, NODE["insecure"]] = False
+    http: Annotated[str, HTTP] = "127.0.0.1:9464"
+    log_format: Annotated[
+        LogFormat, 'Form of the lines on the standard error: "logfmt" or "json".'
+    ] = "logfmt"
+    log_level: Annotated[
+        LogLevel, 'Least level that is logged: "debug", "info", "warning" or "error".'
+    ] = "info"
+    node: Annotated[dict[str, Any], "Other options of the node, as in API.md."] = {}
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
         """As `Node` takes them, beside where the cluster is."""
@@ -86,7 +114,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class SequencerSettings(Settings, frozen=True, kw_only=True):
     """Everything that can be said about a sequencer."""
 
-    drain_timeout: float = 30.0  # seconds that a stop gives to hand its groups to others
+    drain_timeout: Annotated[
+        float,
+        "A sequencer that stops takes at most this many seconds to hand its groups to others.",
+    ] = 30.0
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
         return {**super().node_arguments(key), "sequencer": True}
@@ -95,14 +126,22 @@ class SequencerSettings(Settings, frozen=True, kw_only=True):
 class NodeSettings(Settings, frozen=True, kw_only=True):
     """Everything that can be said about a node that is a member of groups."""
 
-    http: str = "off"  # where `/healthz`, `/readyz` and `/metrics` are; "off": nowhere
-    site: str = ""  # where it is, for groups with subgroups
-    gateway: bool = False  # it offers to be the gateway of its site
-    group: tuple[str, ...] = ()  # groups to join; what is typed goes to the first
-    order: str = ""  # of its groups
-    protocol: str = ""  # of its groups, if not the usual one of their order
-    delivery_level: DeliveryLevel | Literal[""] = ""  # of `two_layered`: "causal", "preack", "ack"
-    trace: str = ""  # directory to record to
+    http: Annotated[str, HTTP] = "off"
+    site: Annotated[str, NODE["site"]] = ""
+    gateway: Annotated[bool, NODE["gateway"]] = False
+    group: Annotated[
+        tuple[str, ...], "Groups that the node joins. Lines of its input go to the first of them."
+    ] = ()
+    order: Annotated[str, f"Order of the messages in its groups: {', '.join(DEFAULTS)}."] = ""
+    protocol: Annotated[
+        str, "Protocol of its groups. Without it, the default protocol of their order."
+    ] = ""
+    delivery_level: Annotated[
+        DeliveryLevel | Literal[""],
+        'When `two_layered` delivers: at once ("causal"), when all members have the message '
+        '("preack"), or when all know that ("ack").',
+    ] = ""
+    trace: Annotated[str, NODE["trace"]] = ""
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
         where = {"site": self.site, "gateway": self.gateway, "trace": self.trace or None}
@@ -187,11 +226,13 @@ def kind_of(key: str) -> str:
     """Which kind of value a key has: text, switch, number, whole number or list."""
     table, _, option = key.rpartition(".")
     owners = (NodeOptions,) if table else (Settings, *KINDS)
-    annotation = next(
-        owner.__annotations__[option] for owner in owners if option in owner.__annotations__
-    )
-    kinds = {"bool": "switch", "int": "whole number", "float": "number", "tuple[str, ...]": "list"}
-    return kinds.get(annotation, "text")
+    annotation = next(types[option] for types in map(_types, owners) if option in types)
+    return KINDS_OF_VALUES.get(annotation, "text")
+
+
+@cache
+def _types(owner: type) -> dict[str, Any]:
+    return get_type_hints(owner)
 
 
 def _choices(key: str) -> tuple[str, ...]:
