@@ -37,6 +37,7 @@ from ordercast.service import metrics
 from ordercast.service.settings import NodeSettings, SequencerSettings, Settings
 from ordercast.trace.mapping import keys
 from ordercast.trace.mapping.parse import FILES
+from ordercast.transport.discovery import Discovery
 from ordercast.transport.settings import Datagrams, IpMulticast
 from ordercast.views import table as views_table
 
@@ -74,6 +75,7 @@ def pages() -> dict[Path, str]:
             _options(Datagrams),
             _options(IpMulticast),
         ),
+        DOCS / "DISCOVERY.md": _filled(DOCS / "DISCOVERY.md", _options(Discovery)),
         DOCS / "OPERATIONS.md": _filled(
             DOCS / "OPERATIONS.md",
             _options(Settings, SequencerSettings),

@@ -14,6 +14,7 @@ import errno
 import secrets
 import socket
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -43,9 +44,15 @@ MAX_OTHERS = 8  # other clusters that are remembered to be named
 class Discovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The IPv4 multicast group at which a node looks for its cluster, and is found."""
 
-    group: str  # "address:port", the same at all nodes
-    interface: str = ""  # address of the one that carries it; "": the one the node is bound to
-    ttl: int = 1  # how many routers a question may pass, plus one
+    group: Annotated[
+        str, 'IPv4 multicast group and port, as "239.192.7.7:7701". The same at all nodes.'
+    ]
+    interface: Annotated[
+        str,
+        "Address (not name) of the network interface. "
+        "Without it, the one that the node is bound to.",
+    ] = ""
+    ttl: Annotated[int, "Number of networks that a question may cross, its own included."] = 1
 
     def __post_init__(self) -> None:
         self.carrier  # noqa: B018  checks it

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import AddressValueError, IPv4Address
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -29,17 +29,38 @@ class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     The `inject_` options are for tests.
     """
 
-    max_datagram: int = 1400  # the largest, with our own header, without those of IP and UDP
-    socket_buffer: int = 4 * MiB  # asked of the system for each direction; it may grant less
-    queue_bytes: int = 16 * MiB  # may wait for one receiver or audience; more is dropped, counted
-    reassembly_bytes: int = 16 * MiB  # pieces of large packets of one peer
-    reassembly_ms: int = 1000  # a packet of which no piece came for so long is forgotten
-    repair_bytes: int = 8 * MiB  # large packets kept here to send their lost pieces again
-    repair_ms: int = 10  # a missing piece is asked for after this
-    inject_loss: float = 0.0  # for tests: this share of the arriving datagrams is thrown away
-    inject_duplicates: float = 0.0  # for tests: this share is taken twice
-    inject_reordering: float = 0.0  # for tests: this share is taken after the next one
-    seed: int = 0  # what is injected follows from this and the node's name
+    max_datagram: Annotated[
+        int, "Size of the largest datagram, with our own header, but without those of IP and UDP."
+    ] = 1400
+    socket_buffer: Annotated[
+        int,
+        "The system is asked for a buffer of this size for each direction; it may grant less.",
+    ] = 4 * MiB
+    queue_bytes: Annotated[
+        int,
+        "Number of bytes that may wait for one receiver or audience. "
+        "What is more is dropped and counted.",
+    ] = 16 * MiB
+    reassembly_bytes: Annotated[
+        int, "Number of bytes of incomplete packets that are kept for each peer."
+    ] = 16 * MiB
+    reassembly_ms: Annotated[
+        int, "An incomplete packet is dropped if no piece of it comes for this long."
+    ] = 1000
+    repair_bytes: Annotated[
+        int, "Number of bytes of large packets that a sender keeps, to send lost pieces again."
+    ] = 8 * MiB
+    repair_ms: Annotated[int, "After this delay, a node asks for a piece that is missing."] = 10
+    inject_loss: Annotated[
+        float, "For tests: this share of the datagrams that arrive is dropped."
+    ] = 0.0
+    inject_duplicates: Annotated[
+        float, "For tests: this share of the datagrams that arrive is taken twice."
+    ] = 0.0
+    inject_reordering: Annotated[
+        float, "For tests: this share of the datagrams that arrive is taken after the next one."
+    ] = 0.0
+    seed: Annotated[int, "For tests: this number and the node's name decide what is injected."] = 0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -69,9 +90,15 @@ class Udp(Datagrams, frozen=True, kw_only=True, tag="udp"):
 class IpMulticast(Datagrams, frozen=True, tag="multicast"):
     """A packet for several members leaves once, to an IPv4 multicast group that all nodes join."""
 
-    group: str  # "address:port", the same at all nodes
-    interface: str = ""  # address of the one that carries it; "": the one the node is bound to
-    ttl: int = 1  # how many routers it may pass, plus one
+    group: Annotated[
+        str, 'IPv4 multicast group and port, as "239.7.7.7:7700". The same at all nodes.'
+    ]
+    interface: Annotated[
+        str,
+        "Address (not name) of the network interface. "
+        "Without it, the one that the node is bound to.",
+    ] = ""
+    ttl: Annotated[int, "Number of networks that a packet may cross, its own included."] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
