@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import ordercast as oc
-from ordercast.runtime.options import NodeOptions
+from ordercast.runtime.keywords import NodeKeywords
 from ordercast.runtime.worker import Worker
 
 ROOT = Path(__file__).parents[2]
@@ -94,11 +94,20 @@ def test_the_sites_of_the_api_page_form_subgroups_as_it_says(tmp_path):
     assert f"# {done.stdout.strip()}\n" in example
 
 
-@pytest.mark.parametrize("settings", [NodeOptions, oc.Udp, oc.IpMulticast])
-def test_every_option_stands_on_the_api_page(settings):
+@pytest.mark.parametrize("settings", [oc.Udp, oc.IpMulticast])
+def test_every_option_of_a_transport_stands_on_the_api_page(settings):
     page = (ROOT / "docs" / "API.md").read_text()
     missing = [name for name in settings.__struct_fields__ if f"\n| `{name}` | " not in page]
     assert not missing
+
+
+def test_every_option_of_a_node_stands_on_the_api_page_under_one_subject():
+    page = (ROOT / "docs" / "API.md").read_text()
+    first, by_subject = page.split("\n## Options of a node\n")
+    listed = re.findall(r"^\| `(\w+)` \|", by_subject.split("\n## Transports\n")[0], re.MULTILINE)
+    assert sorted(listed) == sorted(NodeKeywords.__annotations__)
+    table = first.split("<!-- generated: end -->")[0]
+    assert len(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == 10
 
 
 def test_a_worker_knows_every_command_that_the_api_page_shows():
