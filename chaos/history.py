@@ -153,6 +153,8 @@ class _Reader:
                     self._closing = True
 
     def _view(self, group: str, view: InView, first: bool, incarnation: int) -> None:
+        if self._is_told_again(group, view, incarnation):
+            return
         if first:  # also after a NotPrimary that ended as an exclusion, and after a merge
             self._end(group, "left" if self._leaves(group) else "out")
             self._leaving.discard(group)
@@ -165,6 +167,15 @@ class _Reader:
         else:
             stay.views[-1].next = view.view
             stay.views.append(view)
+
+    def _is_told_again(self, group: str, view: InView, incarnation: int) -> bool:
+        """The sign that a node which was cut off has missed nothing: its view, once more."""
+        stay = self._open.get(group)
+        return (
+            stay is not None
+            and stay.views[-1].view == view.view
+            and stay.incarnation == incarnation
+        )
 
     def _got(self, group: str, got: Got) -> None:
         if group in self._open:

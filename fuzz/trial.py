@@ -32,6 +32,7 @@ from fuzz.lies import MAX_ERA, Liar
 from fuzz.moments import Moment
 from ordercast.core.events import Receive, Timer
 from ordercast.core.output import Output
+from ordercast.membership.agreement_headers import InstallView
 from ordercast.membership.news import Dissolved
 from ordercast.process.commands import Broken
 from ordercast.process.process import CLUSTER_GROUP, Process
@@ -157,7 +158,7 @@ def perform(
             timers |= dict.fromkeys((g, name) for g, name, ms in out.timers if ms >= 0)
         if process.over:
             tally.ended[liar.kind if step.is_lie else "later"] += 1
-            if step.is_lie and _must_go_on(process, moment, liar):
+            if step.is_lie and _must_go_on(process, moment, liar, step):
                 return Failure("ended", "-", "-", f"{liar.kind}: {out.news}"[:300])
             return None
     for g, name in list(timers)[:TIMERS]:
@@ -167,11 +168,21 @@ def perform(
     return _room(process, moment, given) if weigh else None
 
 
-def _must_go_on(process: Process, moment: Moment, liar: Liar) -> bool:
+def _must_go_on(process: Process, moment: Moment, liar: Liar, step: Step) -> bool:
     """No other than the coordinator can end a node that is in. A side of a partition that has
-    offered to go over to another one ends if that one lets it come."""
+    offered to go over to another one ends if that one lets it come. A node that really went on
+    without this one, and said so, may say it again."""
     offered = any(isinstance(news, Dissolved) for news in process.out.news)
-    return liar.kind != "coordinator" and moment.state in CERTAIN and not offered
+    certain = liar.kind != "coordinator" and moment.state in CERTAIN and not offered
+    return certain and not _was_said(moment, liar, step)
+
+
+def _was_said(moment: Moment, liar: Liar, step: Step) -> bool:
+    """Had this view been claimed by the same node before, when it told the truth?"""
+    claim = moment.process().agreement.claims.of.get(liar.pid)
+    header = step.events[0].header
+    inner = header.header if isinstance(header, Linked) else header
+    return claim is not None and isinstance(inner, InstallView) and inner.next == claim.view
 
 
 def _take(process: Process, step: Step, liar: Liar, tally: Tally) -> Failure | None:

@@ -95,6 +95,30 @@ def test_a_message_that_is_delivered_twice_is_found() -> None:
     assert run.broken() == {"no duplication"}
 
 
+def cut_off_and_resumed(*, lost: bool) -> MadeUp:
+    """b is NotPrimary for a while, and is told again the view that it was in."""
+    run = MadeUp(order="total")
+    run.members("a", "b")
+    run.everybody_gets(run.send("a", "1"))
+    second = run.send("a", "2")
+    run.get("a", second)
+    run.note("b", "out", "NotPrimary", "", 1, ["a"])
+    run.view("b", 1, ("a", "b"), joined=("b",))
+    if not lost:
+        run.get("b", second)
+    for name in ("a", "b"):
+        run.view(name, 2, ("a", "b", "c"), joined=("c",))
+    return run
+
+
+def test_one_that_was_cut_off_and_missed_nothing_goes_on_in_its_view() -> None:
+    assert cut_off_and_resumed(lost=False).broken() == set()
+
+
+def test_what_was_lost_while_it_was_cut_off_is_found() -> None:
+    assert "agreement" in cut_off_and_resumed(lost=True).broken()
+
+
 def test_a_message_may_come_again_to_one_that_was_excluded_and_is_back() -> None:
     run = MadeUp(protocol="reliable")
     run.members("a", "b")
