@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-quick check house bench sweep chaos fuzz experiments docs browser lock
+.PHONY: help demo test test-quick check house bench sweep chaos soak fuzz experiments docs browser lock
 .PHONY: clean notebook
 .DEFAULT_GOAL := help
 
@@ -52,6 +52,9 @@ sweep: $(READY) ## many simulated runs over many seeds, every trace judged
 
 chaos: $(READY) ## random faults on live clusters, judged from outside; bounded in time
 	@$(BIN)/python -m chaos $(ARGS)
+
+soak: $(READY) ## one live cluster for two hours, with restarts: does anything grow?
+	@$(BIN)/python -m chaos.soak $(ARGS)
 
 fuzz: $(READY) ## wrong packets for nodes in every state that simulated runs reach; bounded in time
 	@$(BIN)/python -m fuzz $(ARGS)

@@ -9,6 +9,10 @@ A covering array has every two settings that may meet in some row. A run takes t
 
 What concerns whole nodes or the network is that of the first row. In every run there is traffic, a
 join, a leave, a move of every group that can move, a crash, and a node that is cut off for a while.
+
+A simulated process transfers no state, encodes no bodies, has no TLS or key, and no program that
+reads one by one or in batches. These settings are paired with all others in live clusters:
+`tests/runtime/test_runtime_pairs.py`.
 """
 
 from __future__ import annotations
