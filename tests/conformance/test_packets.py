@@ -90,6 +90,20 @@ def test_a_stream_costs_no_more_packets_than_lone_messages(protocol: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "protocol", ["sequencing", "sequencing_hybrid", "sequencer_pb", "javagroups"]
+)
+def test_many_members_that_are_all_slow_ask_for_nothing_twice(protocol: str) -> None:
+    members = 32
+    slow = tuple((p, 40.0) for p in range(members))
+    config = config_of(
+        protocol, "stream, 0.1 ms", members=members, messages=64, slow_consumers=slow
+    )
+    statistics = simulate(config).statistics
+    assert statistics.consumptions > 0
+    assert not packets.complaint(config, statistics)
+
+
+@pytest.mark.parametrize(
     ("formula", "value"),
     [("n-1", 3), ("2n", 8), ("n(n-1)", 12), ("3(n-1)", 9), ("(n-1)(n+1)", 15), ("1+n, NULLs", 5)],
 )

@@ -20,15 +20,16 @@ ORDERS = [
 ]
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("durable", [{"resilience": 1}, {"uniform": True}], ids=["1", "uniform"])
 @pytest.mark.parametrize(("order", "protocol"), ORDERS, ids=[order for order, _ in ORDERS])
 async def test_a_group_with_a_resilience_and_one_without_work_side_by_side(
-    order: str, protocol: str | None, durable: dict[str, Any]
+    order: str, protocol: str | None, durable: dict[str, Any], transport: str
 ) -> None:
     async with (
-        oc.Node("alice", bootstrap=True) as alice,
-        oc.Node("bob", seeds=[alice.address]) as bob,
-        oc.Node("carol", seeds=[alice.address]) as carol,
+        oc.Node("alice", bootstrap=True, transport=transport) as alice,
+        oc.Node("bob", seeds=[alice.address], transport=transport) as bob,
+        oc.Node("carol", seeds=[alice.address], transport=transport) as carol,
     ):
         nodes = (alice, bob, carol)
         readers = [asyncio.create_task(read(node)) for node in nodes]
