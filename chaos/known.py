@@ -41,7 +41,19 @@ def _sides_of_a_merge(plan: Plan, outcome: Outcome, logs: Sequence[Log], finding
     return plan.merges and merged and finding.property.startswith("spark total.")
 
 
+def _nobody_is_left(plan: Plan, outcome: Outcome, logs: Sequence[Log], finding: Finding) -> bool:
+    """Every process that ever was in the cluster is dead: there is none that another could join.
+
+    Programs of these runs start again with `seeds=` alone. One that also has `bootstrap=True`
+    begins the cluster anew.
+    """
+    were_in = {log.process for log in logs if any(log.of_kind("up"))}
+    gone = {*outcome.killed, *outcome.departed}
+    return finding.property == "recovery" and were_in <= gone
+
+
 RULES: dict[str, Rule] = {
+    "nobody is left": _nobody_is_left,
     MAJORITY_LOST: _no_majority(MAJORITY_LOST),
     LOST_IN_A_CHANGE: _no_majority(LOST_IN_A_CHANGE),
     "sides of a merge": _sides_of_a_merge,

@@ -127,3 +127,17 @@ def test_sides_that_merged_explain_total_orders_that_differ_for_spark_and_nothin
     assert explanation(run.plan, run.outcome, logs, Finding("agreement", "")) == ""
     alone = MadeUp(order="total")
     assert explanation(alone.plan, alone.outcome, logs, total) == ""
+
+
+def test_nobody_is_left_where_all_who_were_in_the_cluster_are_gone() -> None:
+    run = MadeUp(order="total")
+    for name in "abc":
+        run.note(name, "up", 1)
+    finding = Finding("recovery", "it did not come up again")
+    run.outcome.killed = ["a.1", "b.1"]
+    assert explanation(run.plan, run.outcome, list(run.logs.values()), finding) == ""
+    run.outcome.departed = ["c.1"]
+    logs = list(run.logs.values())
+    assert explanation(run.plan, run.outcome, logs, finding) == "nobody is left"
+    other = Finding("agreement", "a and b differ")
+    assert explanation(run.plan, run.outcome, logs, other) == ""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ordercast as oc
+from cables import free_addresses
 from ordercast.errors import GroupClosed
 from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.admission import Admission
@@ -113,3 +114,35 @@ async def test_a_newcomer_that_dies_on_its_way_keeps_no_other_one_out(
         await late.aclose()
         with pytest.raises(GroupClosed):
             await coming
+
+
+async def test_a_name_whose_holder_runs_is_refused_for_good() -> None:
+    async with (
+        oc.Node("alice", bootstrap=True) as alice,
+        oc.Node("bob", seeds=[alice.address]) as bob,
+    ):
+        for taken in ("alice", "bob"):
+            with pytest.raises(oc.NameTaken, match=f"a node named '{taken}' is in the cluster"):
+                async with oc.Node(taken, seeds=[alice.address], join_timeout=60):
+                    pass
+        assert alice.stats()["nodes"] == bob.stats()["nodes"] == 2
+
+
+@pytest.mark.parametrize("at", ["its old address", "another address"])
+async def test_a_name_is_free_again_although_the_coordinator_did_not_hear_its_holder_go(
+    monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """What the holder said last is under way for long: to the coordinator it seems to be there."""
+    [address] = free_addresses(1)
+    async with oc.Node("alice", bootstrap=True, suspect_ms=400, heartbeat_ms=100) as alice:
+        bob = oc.Node("bob", bind=address, seeds=[alice.address])
+        await bob.start()
+        heard = alice._presence.peers.bound[bob._presence.me.pid]
+        monkeypatch.setattr(heard, "connection_lost", lambda error: None)
+        monkeypatch.setattr(heard, "eof_received", lambda: True)
+        monkeypatch.setattr(heard, "data_received", lambda data: None)
+        bob._presence.fail(GroupClosed("this node was killed"))
+        await bob.aclose()
+        where = {"bind": address} if at == "its old address" else {}
+        async with oc.Node("bob", seeds=[alice.address], join_timeout=60, **where) as next_life:
+            assert next_life.incarnation == 2

@@ -29,6 +29,7 @@ log = logging.getLogger("ordercast.runtime.coordination")
 
 COMING_S = 1.0  # a node that was let in and is not in the view after this is called ...
 CALL_S = 2.0  # ... and has so long to answer
+FRESH_S = 5.0  # a node that answered a call within this still has its name
 
 GRACE_S = 1.0  # for those whom a coordinator that is gone had let in
 
@@ -46,7 +47,8 @@ class Coordination:
         self._run = run  # under which name the cluster records
         self._only = only  # names of a static list
         self._expected: dict[ProcessId, asyncio.TimerHandle] = {}  # not in the view yet
-        self._calls: dict[ProcessId, asyncio.Task[None]] = {}  # to those: are they there?
+        self._calls: dict[ProcessId, asyncio.Task[None]] = {}  # to nodes: are they there?
+        self._answered: dict[ProcessId, float] = {}  # when a holder of a name last did
 
     # -- newcomers --------------------------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class Coordination:
             return Refused("members", f"{hello.name!r} is not in the member list ({listed})")
         namesake = presence.directory.named(hello.name)
         if namesake is not None and not self._is_another_try(namesake, hello):
-            taken = self._taken(namesake)
+            taken = self._taken(namesake, hello)
             if taken is not None:
                 return taken
         if not 0 <= apply.after <= presence.directory.last_incarnation(hello.name) + MAX_UNSEEN:
@@ -136,26 +138,56 @@ class Coordination:
                 )
         return None
 
-    def _taken(self, namesake: NodeEntry) -> Refused | None:
+    def _taken(self, holder: NodeEntry, hello: Hello) -> Refused | None:
         """The name is in use. A holder that is not there, or is going, has it no longer soon; if
         the cluster waits for it to come back, this may be it."""
-        name, pid = namesake.name, namesake.pid
+        name, pid = holder.name, holder.pid
         presence = self._presence
         if pid in self._expected:
-            self._see_if_it_comes(namesake)
-            said = f"a node named {name!r} was let in a moment ago, from {namesake.address}"
+            self._see_if_it_comes(holder)
+            said = f"a node named {name!r} was let in a moment ago, from {holder.address}"
             return Refused("joining", f"{said}, and is not there yet: ask again")
-        there = pid == presence.me.pid or pid in presence.peers.bound
         if presence.engine.stack.may_recover_with(name):
             return None
-        if not there or pid in presence.engine.stack.agreement.detector.suspected:
-            said = f"a node named {name!r}, at {namesake.address}, is lost"
+        if self._seems_lost(holder, hello):
+            said = f"a node named {name!r}, at {holder.address}, is lost"
             return Refused("joining", f"{said} and will be excluded: ask again")
+        if pid != presence.me.pid and not self._has_answered(holder):
+            said = f"a node named {name!r}, at {holder.address}, is asked whether it still runs"
+            return Refused("joining", f"{said}: ask again")
         return Refused(
             "name",
-            f"a node named {name!r} is in the cluster, at {namesake.address}; "
+            f"a node named {name!r} is in the cluster, at {holder.address}; "
             "names are unique: choose another one, or stop that node first",
         )
+
+    def _seems_lost(self, holder: NodeEntry, hello: Hello) -> bool:
+        """There is no connection to it, nothing is heard of it, or a next life has its address."""
+        presence, pid = self._presence, holder.pid
+        if pid == presence.me.pid:
+            return False
+        suspected = presence.engine.stack.agreement.detector.suspected
+        there = pid in presence.peers.bound and pid not in suspected
+        return not there or holder.address == hello.advertise
+
+    def _has_answered(self, holder: NodeEntry) -> bool:
+        """A refusal ends the one that asks, so the holder is called first: it may have left, or
+        died, and its last packets may be lost on the way here."""
+        now = asyncio.get_running_loop().time()
+        if now - self._answered.get(holder.pid, -FRESH_S) < FRESH_S:
+            return True
+        if holder.pid not in self._calls:
+            self._calls[holder.pid] = asyncio.ensure_future(self._call_holder(holder))
+        return False
+
+    async def _call_holder(self, holder: NodeEntry) -> None:
+        live = self._presence.directory.live
+        try:
+            if await self._presence.peers.answers(holder, CALL_S):
+                self._answered = {pid: at for pid, at in self._answered.items() if pid in live}
+                self._answered[holder.pid] = asyncio.get_running_loop().time()
+        finally:
+            del self._calls[holder.pid]
 
     def _see_if_it_comes(self, node: NodeEntry) -> None:
         """Call a node that was let in. If it is not there, it loses its name and its place, and
