@@ -49,7 +49,7 @@ def _nobody_is_left(plan: Plan, outcome: Outcome, logs: Sequence[Log], finding: 
     """
     were_in = {log.process for log in logs if any(log.of_kind("up"))}
     gone = {*outcome.killed, *outcome.departed}
-    return finding.property == "recovery" and were_in <= gone
+    return finding.property == "recovery" and bool(were_in) and were_in <= gone
 
 
 RULES: dict[str, Rule] = {
