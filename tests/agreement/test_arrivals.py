@@ -47,6 +47,20 @@ def test_a_side_that_comes_back_waits_until_all_of_it_are_reached():
     assert cluster.view("a").number == before + 1 and not cluster.bad
 
 
+def test_sides_meet_when_they_are_connected_and_not_when_they_next_look():
+    """With a turn to wait for, and a majority of the side to wait for, it took a second."""
+    cluster = ScriptedCluster("abcdefg", partition="merge")
+    cluster.cut("abcd", "efg")
+    cluster.until_suspected()
+    ticks = cluster.m("a").ticks
+    cluster.cut("abcdefg")
+    cluster.hand_over()
+    assert cluster.view("e").into == cluster.pid("a") and cluster.m("a").ticks == ticks
+    cluster.go_on(LONG)
+    assert {cluster.named(cluster.view(name)) for name in "abcdefg"} == {"abcdefg"}
+    assert not cluster.bad
+
+
 def test_a_newcomer_whose_connection_broke_is_suspected_as_soon_as_its_view_begins():
     """The connection between a and d breaks after d was proposed. What a sends when the view with d
     begins would be lost, and nobody would send it again: d goes, and comes in by another view."""

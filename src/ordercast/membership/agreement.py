@@ -216,6 +216,8 @@ class Agreement(PlainState):
         """There is a connection to p."""
         self.connected[p] = name
         self.entrance.connected(cluster, p)
+        if self.standing is Standing.IN:
+            self.sides.connected(cluster, p)
 
     def broken(self, cluster: Cluster, p: ProcessId) -> None:
         """The connection to p broke."""

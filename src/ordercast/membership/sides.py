@@ -88,6 +88,16 @@ class Sides(Part):
         met = [(node.pid, node) for node in nodes if node.name not in names]
         self.lost = dict([*self.lost.items(), *met][-MAX_LOST:])
 
+    def connected(self, cluster: Cluster, p: ProcessId) -> None:
+        """There is a connection to p: if it was lost, the network is whole again.
+
+        As many of a side as the other one has must have spoken: who first waits for its turn to
+        look holds the merge up.
+        """
+        own = self.own
+        if not own.votes and own.view is not None and p in self.lost and p not in own.pids:
+            self.tell_of_this_side(cluster, p)
+
     def broken(self, p: ProcessId) -> None:
         """The connection to p broke."""
         self.apart.pop(p, None)
