@@ -29,15 +29,17 @@ async def test_a_number_of_starts_that_cannot_be_is_refused(after: int) -> None:
 
 
 async def test_what_an_applicant_said_of_itself_does_not_outlive_the_coordinator() -> None:
-    async with oc.Node("alice", bootstrap=True) as alice:
-        async with oc.Node("bob", seeds=[alice.address]) as bob:
-            async with Stranger.at(alice) as stranger:
-                await stranger.greet("carol")
-                stranger.say(Apply(SHARED, MAX_UNSEEN))
-                await stranger.heard()
-            await alice.aclose()
-            async with oc.Node("dave", seeds=[bob.address]) as dave:
-                assert dave.incarnation == 1
+    async with (
+        oc.Node("alice", bootstrap=True) as alice,
+        oc.Node("bob", seeds=[alice.address]) as bob,
+    ):
+        async with Stranger.at(alice) as stranger:
+            await stranger.greet("carol")
+            stranger.say(Apply(SHARED, MAX_UNSEEN))
+            await stranger.heard()
+        await alice.aclose()
+        async with oc.Node("dave", seeds=[bob.address]) as dave:
+            assert dave.incarnation == 1
 
 
 async def test_starts_that_this_cluster_did_not_see_are_believed() -> None:
