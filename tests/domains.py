@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from machines import Bench, Plan
-from ordercast.core.events import Change, Cut, Flush, Kept, Multicast, View
+from machines import Bench, Change, Plan
+from ordercast.core.events import Cut, Flush, Kept, Multicast, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import Waiting

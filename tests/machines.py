@@ -10,8 +10,8 @@ import msgspec
 
 from ordercast.core.changing import Ending, FrameId, FramesHeld
 from ordercast.core.declaration import Network
-from ordercast.core.events import Change, Cut, Event, Flush, Kept, Multicast, Receive, Timer, View
-from ordercast.core.ids import ProcessId
+from ordercast.core.events import Cut, Event, Flush, Kept, Multicast, Receive, Timer, View
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
@@ -234,6 +234,16 @@ def stacks(
     return made
 
 
+class Change(NamedTuple):
+    """Processes come to a group or go."""
+
+    group: GroupId
+    joined: tuple[ProcessId, ...] = ()
+    guests: tuple[ProcessId, ...] = ()  # come in to send only
+    left: tuple[ProcessId, ...] = ()  # asked to leave: they still take part in the change
+    dead: tuple[ProcessId, ...] = ()  # nothing more is expected of them
+
+
 class Plan:
     """The next view of one group, and who is to be told of it."""
 
@@ -310,9 +320,7 @@ def change(
     dead: tuple[ProcessId, ...] = (),
 ) -> None:
     """The view changes in one instant at all who are in it: what a survivor holds, all get."""
-    machines = {
-        p: m.groups.machines[G] for p, m in b.machines.items() if isinstance(m, GivenGroups)
-    }
+    machines = {p: _ordering(m) for p, m in b.machines.items()}
     views = [m.views[G] for m in machines.values() if G in m.views]
     plan = Plan(max(views, key=lambda view: (view.era, len(view.senders))))
     plan.apply(Change(G, joined, guests, left, dead))
@@ -326,6 +334,20 @@ def change(
     for p in dict.fromkeys((view.leader, *plan.audience)):
         flushes = (Flush(G, union),) if p in plan.view.members else ()
         b.step(p, Cut(flushes, (view,)))
+
+
+def _ordering(machine: Machine) -> OrderingProtocol:
+    found = machine.groups.machines[G] if isinstance(machine, GivenGroups) else machine
+    assert isinstance(found, OrderingProtocol)
+    return found
+
+
+def outside(b: Bench, p: ProcessId, protocol: type[OrderingProtocol]) -> None:
+    """A process that has nothing of the group yet, or nothing any more."""
+    b.machines[p] = protocol(p)
+    b.timers[p] = {}
+    b.log.setdefault(p, [])
+    b.stable.setdefault(p, 0)
 
 
 def _frames(machine: OrderingProtocol, view: View) -> tuple[Kept, ...]:
@@ -343,19 +365,3 @@ def _held(machine: OrderingProtocol, view: View) -> FramesHeld:
         machine.numbers_delivered(G),
         machine.frames_delivered(G),
     )
-
-
-def led(
-    protocol: type[OrderingProtocol],
-    *members: ProcessId,
-    leader: ProcessId,
-    others: tuple[ProcessId, ...] = (),
-    network: Network = "N1",
-    options: Options | None = None,
-) -> Bench:
-    """A group whose sequencer has numbered view 1 of these members; the others wait outside."""
-    everybody = dict.fromkeys((leader, *members, *others))
-    made = stacks(protocol, *everybody, network=network, options=options)
-    made.step(leader, View(G, 0, (), leader), Change(G, joined=members))
-    made.carry()
-    return made

@@ -33,7 +33,7 @@ def test_a_number_too_far_above_the_mark_is_the_peers_fault_and_changes_nothing(
 
 
 marks = st.tuples(
-    st.sampled_from(["raise", "raise", "raise", "admit", "forget"]),
+    st.sampled_from(["raise", "raise", "raise", "forget"]),
     st.integers(0, 3),
     st.integers(0, 6),
 )
@@ -49,9 +49,6 @@ def test_the_lowest_mark_is_the_minimum_of_all_marks(steps: list[tuple[str, int,
             rose = ours.raise_to(p, height)
             if p in model:
                 model[p] = max(model[p], height)
-        elif what == "admit":  # never below what is stable; perhaps a member that is known
-            model[p] = lowest + height
-            ours.admit(p, lowest + height)
         else:
             rose = ours.forget(p)
             model.pop(p, None)
@@ -65,5 +62,3 @@ def test_without_members_the_lowest_mark_stays_where_it_was() -> None:
     marks = SlowestMark((1,), 3)
     assert not marks.forget(1)
     assert marks.lowest == 3
-    marks.admit(2, 7)
-    assert marks.lowest == 7

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from machines import G, bench
-from ordercast.core.events import Change, Consumed, Kept, Multicast, Receive, Timer, View
+from ordercast.core.events import Consumed, Kept, Multicast, Receive, Timer, View
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.protocols.basic import Basic, BasicData
@@ -150,11 +150,6 @@ def test_a_packet_of_a_process_outside_the_view_is_dropped() -> None:
     assert (texts(out), out.faults) == ([], [])
     assert out.notes == [("drop", G, 9, 0, "sender not in the view")]
     assert machine.fingerprint() == before
-
-
-def test_a_change_of_members_is_not_for_a_protocol_without_a_sequencer() -> None:
-    with pytest.raises(AssertionError, match="sequenced"):
-        started().step([Change(G, joined=(4,))])
 
 
 def test_nobody_sends_to_itself_and_a_group_of_one_sends_nothing() -> None:

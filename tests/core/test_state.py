@@ -91,7 +91,7 @@ def test_a_fingerprint_is_the_same_under_every_hash_seed() -> None:
         "for protocol in PROTOCOLS.values():\n"
         "    machine = protocol(7)\n"
         "    machine.step([View(1, 1, (7, 8, 9), 7), Multicast(1, b'm')])\n"
-        "    machine.left_in.update({g: (1, 0) for g in (5, 3, 4)})\n"
+        "    machine.others.update({g: () for g in (5, 3, 4)})\n"
         "    machine.member_of.update({11, 12, 13})\n"
         "    print(machine.fingerprint())\n"
     )

@@ -59,8 +59,7 @@ class NewViewAsPrinted(JavaGroupsTotal):
 
     def begin_to_number(self, view: View) -> None:
         super().begin_to_number(view)
-        assert self.book is not None
-        self.book.joining.clear()
+        self.unready.clear()
 
     @on(NewView)
     def on_NEW_VIEW(self, p: ProcessId, g: GroupId, new: NewView, m: bytes) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.errors import PeerError
-from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, Numbering
+from ordercast.machinery.numbering import Numbering
 
 
 def book(*members: int, limit: int = 100) -> Numbering:
@@ -77,17 +77,6 @@ def test_acknowledging_what_was_not_numbered_is_a_fault_and_changes_nothing() ->
     assert made.fingerprint() == before
 
 
-def test_a_leaver_is_waited_for_until_it_has_its_last_view() -> None:
-    made = book(1, 2)
-    made.dismiss(2)
-    made.enter(Numbered(-1, 2, b""))
-    enter(made, 1, 1)
-    made.acknowledged(1, 2)
-    assert made.stable == 0
-    assert made.acknowledged(2, 1)
-    assert (made.stable, made.leaving) == (2, {})
-
-
 def test_the_dead_are_not_waited_for_and_their_waiting_frames_are_void() -> None:
     made = book(1, 2)
     enter(made, 1, 1)
@@ -96,67 +85,3 @@ def test_the_dead_are_not_waited_for_and_their_waiting_frames_are_void() -> None
     made.forget(2)
     assert made.stable == 1
     assert made.ahead == {}
-
-
-def test_a_joiner_is_waited_for_from_the_entry_that_admits_it() -> None:
-    made = book(1)
-    enter(made, 1, 1)
-    made.acknowledged(1, 1)
-    made.admit(2)
-    N = made.enter(Numbered(-1, 2, b""))
-    assert made.joining == {2: N}
-    made.acknowledged(1, N)
-    assert made.stable == N - 1
-    made.acknowledged(2, N)
-    assert (made.stable, made.joining) == (N, {})
-
-
-def test_a_frame_of_a_former_stay_gets_no_number_in_the_next_one() -> None:
-    made = book(1, 2)
-    enter(made, 2, 1)
-    enter(made, 2, 3)  # overtook 2
-    made.dismiss(2)
-    made.end_stay(2)
-    made.enter(Numbered(-1, 2, b""))
-    made.admit(2)
-    made.begin_stay(2)
-    made.enter(Numbered(-1, 3, b""))
-    assert enter(made, 2, 2) == []  # late
-    assert enter(made, 2, 3) == []
-    first = made.last[2] + 1
-    assert enter(made, 2, first) == [made.N]
-
-
-def test_one_that_never_got_a_number_in_its_former_stay_is_remembered_too() -> None:
-    made = book(1, 2)
-    made.dismiss(2)
-    made.end_stay(2)
-    made.admit(2)
-    made.begin_stay(2)
-    assert enter(made, 2, 1) == []
-
-
-def test_a_late_word_of_a_former_stay_does_not_count_for_the_next() -> None:
-    made = book(1, 2)
-    made.dismiss(2)
-    made.enter(Numbered(-1, 2, b""))  # 1
-    made.admit(2)  # before 2 said that it has its last view
-    made.enter(Numbered(-1, 3, b""))  # 2
-    made.acknowledged(2, 1)
-    assert made.joining == {2: 2}
-    assert 2 in made.acks.marks
-
-
-def test_a_view_entry_tells_of_those_present_and_leaving_and_who_comes_back() -> None:
-    made = Numbering((1, 2, 3, 4), 0, {1: 5, 2: 6, 3: 7, 4: 8}, 10)
-    made.dismiss(2)
-    made.enter(Numbered(VIEW_ENTRY, 2, b""))
-    assert [p for p, _ in made.last_of((), dead=(4,))] == [1, 2, 3]  # 2 may be heard once more
-    made.acknowledged(2, 1)
-    assert [p for p, _ in made.last_of((), dead=())] == [1, 3, 4]
-    made.begin_stay(2)
-    made.admit(2)
-    assert made.last_of((), dead=(4,)) == ((1, 5), (2, 16), (3, 7))
-    assert set(made.last) == {1, 2, 3, 4}
-    made.forget(2)
-    assert 2 not in made.last

@@ -7,8 +7,8 @@ import re
 import msgspec
 import pytest
 
-from machines import Bench, G, change, led, with_view
-from ordercast.core.events import Change, Multicast, View
+from machines import Bench, G, change, with_view
+from ordercast.core.events import Multicast, View
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.process.given import GivenGroups
@@ -261,44 +261,6 @@ def test_a_guest_repeats_what_got_no_number_and_asks_what_became_of_the_rest(
     b.settle()
     assert b.texts(2) == ["a", "b"]
     assert (told.ordered, told.stable) == (2, 2)
-
-
-@every_sequencer
-def test_a_guest_that_missed_its_view_is_told_again(protocol: Protocol) -> None:
-    b = led(protocol, 1, 2, leader=1, others=(9,))
-    told = Told(b, 9)
-    b.step(1, Change(G, guests=(9,)))
-    b.lose(1, 9)
-    b.settle()
-    assert told.guest == [True]
-    b.step(1, Change(G, left=(9,)))
-    b.lose(1, 9)
-    b.settle()
-    assert told.guest == [True, False]
-
-
-@every_sequencer
-def test_a_guest_that_goes_before_it_knew_that_it_came_is_told_both(protocol: Protocol) -> None:
-    b = led(protocol, 1, 2, leader=1, others=(9,))
-    told = Told(b, 9)
-    b.step(1, Change(G, guests=(9,)))
-    b.step(1, Change(G, left=(9,)))
-    b.lose(1, 9)
-    b.settle()
-    assert told.guest == [True, False]
-
-
-@every_sequencer
-def test_a_guest_does_not_become_a_member_at_a_later_view_than_the_one_that_admits_it(
-    protocol: Protocol,
-) -> None:
-    b, _ = with_guest(protocol)
-    b.step(1, Change(G, joined=(9,)))
-    b.lose(1, 9)
-    b.say(1, "first")
-    b.step(1, Change(G, guests=(3,)))
-    b.settle()
-    assert b.story(9) == ["129", "first"]
 
 
 @every_sequencer

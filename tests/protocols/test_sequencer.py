@@ -8,10 +8,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from machines import Bench, G, bench
-from ordercast.core.events import Change, Consumed, Flush, Receive, View
+from machines import Bench, G, bench, change, outside
+from ordercast.core.events import Consumed, Flush, Receive, View
 from ordercast.core.protocol import Options
-from ordercast.machinery.numbering import Numbering, ViewEntry
+from ordercast.machinery.numbering import Numbering
 from ordercast.machinery.sequenced import SequencedProtocol
 from ordercast.machinery.sequencer_headers import Accept, Delivered, Fetch, Status
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
@@ -48,13 +48,13 @@ def book(b: Bench, p: int) -> Numbering:
     return sequencer.book
 
 
-def survivors(b: Bench, *members: int, number: int = 2) -> None:
+def survivors(b: Bench, *members: int, number: int = 2, era: int = 2) -> None:
     """The others are gone: flush, and a new era under the first survivor."""
     union = {kept for p in members for kept in machine(b, p).unstable(G)}
     b.crash(*(p for p in b.machines if p not in members))
     b.flight.clear()
     for p in members:
-        b.step(p, Flush(G, tuple(union)), View(G, number, members, members[0], era=2))
+        b.step(p, Flush(G, tuple(union)), View(G, number, members, members[0], era))
 
 
 # -- the slides ---------------------------------------------------------------------------------
@@ -360,12 +360,14 @@ def test_sequencer_D5_the_first_number_is_1_and_R_is_the_last_one_delivered(way:
     assert machine(b, 2).queue.R == 1
 
 
-def test_sequencer_D6_a_view_is_an_entry_that_all_see_at_the_same_place(way: Way) -> None:
+def test_sequencer_D6_a_flush_ends_the_view_and_all_see_the_next_at_the_same_place(
+    way: Way,
+) -> None:
     b = bench(way.protocol, 1, 2, 3)
     b.say(2, "before")
     b.bring(2, 1)
     b.crash(3)
-    b.step(1, Change(G, dead=(3,)))
+    change(b, way.protocol, dead=(3,))
     b.say(2, "after")
     b.bring(2, 1, text="after")
     b.arrive(*reversed(b.find(1, 2)))
@@ -373,80 +375,27 @@ def test_sequencer_D6_a_view_is_an_entry_that_all_see_at_the_same_place(way: Way
     assert b.story(1) == b.story(2) == ["123", "before", "12", "after"]
 
 
-def test_sequencer_D6_nobody_stops_sending_for_a_view(way: Way) -> None:
-    b = bench(way.protocol, 1, 2, 3)
-    b.say(2, "m")
-    b.step(1, Change(G, dead=(3,)))
-    b.carry()
-    assert b.story(2) == ["123", "12", "m"]
-
-
-def joined(way: Way, options: Options | None = None) -> Bench:
-    """1 and 2 are members, 1 has said "old", 3 waits to be let in."""
-    b = bench(way.protocol, 1, 2, options=options)
+def test_sequencer_D6_a_joiner_knows_which_frames_were_numbered_before_it(way: Way) -> None:
+    b = bench(way.protocol, 1, 2)
     b.say(1, "old")
     b.carry()
-    b.machines[3] = way.protocol(3, options)
-    b.log[3], b.stable[3], b.timers[3] = [], 0, {}
-    return b
-
-
-def test_sequencer_D6_a_joiner_starts_at_exactly_the_entry_that_admits_it(way: Way) -> None:
-    b = joined(way)
-    b.step(1, Change(G, joined=(3,)))
-    b.lose(1, 3)
-    b.say(1, "new")
-    b.carry()
-    assert b.log[3] == []  # starting at the first number it sees would hide a lost view
-    b.settle()
-    first = b.log[3][0]
-    assert isinstance(first, View)
-    assert (first.members, first.start, first.number) == ((1, 2, 3), 2, 2)
-    assert b.texts(3) == ["new"]
-
-
-def test_sequencer_D6_a_joiner_does_not_start_at_a_view_that_admits_another(way: Way) -> None:
-    b = joined(way)
-    b.step(1, Change(G, joined=(3,)))
-    b.lose(1, 3)
-    b.step(1, Change(G, joined=(4,)))
-    b.bring(1, 3, ViewEntry)
-    assert b.log[3] == []
-    b.lose(dst=4)
-    b.ring(1, "status")
-    b.lose(dst=4)
-    b.bring(1, 3)
-    assert b.story(3) == ["123", "1234"]
-
-
-def test_sequencer_D6_a_joiner_knows_which_frames_were_numbered_before_it(way: Way) -> None:
-    b = joined(way)
-    old = Receive(1, G, 1, Body(1), b"old")
-    b.step(1, Change(G, joined=(3,)))
+    outside(b, 3, way.protocol)
+    change(b, way.protocol, joined=(3,))
     b.carry()
     if way.protocol is SequencerBB:
-        b.step(3, old)  # a late body
+        b.step(3, Receive(1, G, 2, Body(1), b"old"))  # a late body
         assert machine(b, 3).apart.bodies == {}  # type: ignore[attr-defined]
     assert machine(b, 3).done == {1: 1}
 
 
 def test_sequencer_D6_a_leaver_gets_its_last_view_and_nothing_after(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3)
-    b.step(1, Change(G, left=(3,)))
+    change(b, way.protocol, left=(3,))
     b.say(1, "after")
     b.settle()
     assert b.story(3) == ["123", "12"]
     assert b.story(2) == ["123", "12", "after"]
     assert not b.faults
-
-
-def test_sequencer_D6_a_leaver_that_lost_its_last_view_gets_it_again(way: Way) -> None:
-    b = bench(way.protocol, 1, 2, 3)
-    b.step(1, Change(G, left=(3,)))
-    b.lose(1, 3)
-    b.settle()
-    assert b.story(3) == ["123", "12"]
-    assert (book(b, 1).leaving, sorted(book(b, 1).acks.marks)) == ({}, [1, 2])
 
 
 def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
@@ -455,8 +404,8 @@ def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
     b.lose(dst=3)
     b.carry()
     assert b.stable[1] == 0
-    b.step(1, Change(G, dead=(3,)))
-    assert not b.find(dst=3)
+    b.crash(3)
+    change(b, way.protocol, dead=(3,))
     b.settle()
     assert b.stable[1] == 1
     assert book(b, 1).history == {}
@@ -465,10 +414,11 @@ def test_sequencer_D6_the_dead_are_not_waited_for(way: Way) -> None:
 def test_sequencer_D6_the_sequencer_may_leave_the_group_and_come_back(way: Way) -> None:
     b = bench(way.protocol, 1, 2)
     b.say(1, "mine")
-    b.step(1, Change(G, left=(1,)))
+    b.settle()
+    change(b, way.protocol, left=(1,))
     b.say(2, "alone")
     b.settle()
-    b.step(1, Change(G, joined=(1,)))
+    change(b, way.protocol, joined=(1,))
     b.say(1, "back")
     b.say(2, "again")
     b.settle()
@@ -482,62 +432,15 @@ def test_sequencer_D6_a_frame_of_a_former_stay_that_comes_late_takes_no_number(w
     b.say(3, "late")
     late = b.find(3, 1)
     b.flight.clear()
-    b.step(1, Change(G, left=(3,)))
+    change(b, way.protocol, left=(3,))
     b.carry()
-    b.machines[3] = way.protocol(3)  # left, and starts afresh
-    b.step(1, Change(G, joined=(3,)))
+    outside(b, 3, way.protocol)  # left, and starts afresh
+    change(b, way.protocol, joined=(3,))
     b.carry()
     b.repeat(*late)
     b.say(3, "new")
     b.settle()
     assert b.texts(1) == b.texts(2) == b.texts(3) == ["new"]
-
-
-def test_who_left_supplies_what_the_others_lack_if_the_sequencer_dies(way: Way) -> None:
-    b = joined(way)
-    b.step(1, Change(G, joined=(3,)))
-    b.settle()
-    b.say(1, "m")
-    b.lose(1, 2)
-    b.step(1, Change(G, left=(3,)))
-    b.lose(1, 2)
-    b.carry()
-    assert b.texts(3) == ["m"]
-    assert 3 not in b.machines[3].views[G].members
-    assert any(kept.payload == b"m" for kept in b.machines[3].unstable(G))
-
-
-def test_sequencer_D6_a_rejoiner_does_not_start_at_the_view_of_its_former_stay(way: Way) -> None:
-    b = joined(way)
-    b.step(1, Change(G, joined=(3,)))
-    first = b.find(1, 3, ViewEntry)[0]
-    b.carry()
-    b.step(1, Change(G, left=(3,)))
-    b.settle()
-    last = b.machines[3].views[G]
-    again = b.machines[3] = way.protocol(3)
-    again.left_in = {G: (last.era, last.start)}
-    b.repeat(first)
-    assert again.views == {}
-    b.step(1, Change(G, joined=(3,)))
-    b.settle()
-    assert b.story(3) == ["123", "12", "123"]
-
-
-def test_sequencer_D6_a_view_entry_does_not_grow_with_all_who_ever_left(way: Way) -> None:
-    b = joined(way)
-    for _ in range(5):
-        b.step(1, Change(G, joined=(3,)))
-        b.settle()
-        b.say(3, "m")
-        b.settle()
-        b.step(1, Change(G, left=(3,)))
-        b.settle()
-        b.machines[3] = way.protocol(3)
-    b.step(1, Change(G, left=(2,)))
-    entry = b.find(1, 2, ViewEntry)[0].header
-    assert isinstance(entry, ViewEntry)
-    assert {p for p, _ in entry.last} <= {1, 2}
 
 
 # -- stability ----------------------------------------------------------------------------------
@@ -551,32 +454,6 @@ def test_a_sender_learns_that_all_have_delivered_its_frames(way: Way) -> None:
     b.settle()
     assert b.stable[2] == 2
     assert machine(b, 2).unstable(G) == ()
-
-
-def test_a_view_entry_needs_no_consumption(way: Way) -> None:
-    b = bench(way.protocol, 1, 2, 3, options=Options(ack_every=1, driver_consumes=True))
-    b.step(1, Change(G, dead=(3,)))
-    b.carry()
-    assert book(b, 1).stable == 1
-
-
-def test_what_a_former_stay_left_untaken_holds_up_no_acknowledgement_of_the_next(way: Way) -> None:
-    b = bench(way.protocol, 1, 2, options=Options(ack_every=1, driver_consumes=True))
-    b.say(1, "a", "b")
-    b.carry()
-    b.step(1, Change(G, left=(1,)))
-    b.carry()
-    b.step(1, Change(G, joined=(1,)))
-    b.carry()
-    b.say(1, "c")
-    b.carry()
-    assert machine(b, 1).queue.taken < machine(b, 1).queue.R
-    b.step(1, Consumed(G, 1))  # "c": of "a" and "b" nothing is ever reported
-    assert machine(b, 1).queue.taken == machine(b, 1).queue.R
-    b.step(2, Consumed(G, 3))
-    b.settle()
-    assert b.stable[1] == 1
-    assert not b.faults
 
 
 # -- the sequencer is gone: a flush ---------------------------------------------------------------
@@ -622,24 +499,16 @@ def test_a_request_of_the_old_era_is_void(way: Way) -> None:
     assert b.texts(2) == b.texts(3) == ["m"]
 
 
-def test_a_view_entry_survives_the_sequencer_like_a_message(way: Way) -> None:
-    b = bench(way.protocol, 1, 2, 3, 4)
-    b.step(1, Change(G, dead=(4,)))
-    b.bring(1, 2)
-    survivors(b, 2, 3, number=3)
-    assert b.story(2) == b.story(3) == ["1234", "123", "23"]
-
-
 def test_a_rejoiner_that_has_not_spoken_yet_is_heard_in_the_next_era(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3)
     b.say(3, "first stay")
     b.settle()
-    b.step(1, Change(G, left=(3,)))
+    change(b, way.protocol, left=(3,))
     b.settle()
-    b.machines[3] = way.protocol(3)
-    b.step(1, Change(G, joined=(3,)))
+    outside(b, 3, way.protocol)
+    change(b, way.protocol, joined=(3,))
     b.settle()
-    survivors(b, 2, 3, number=4)
+    survivors(b, 2, 3, number=4, era=4)
     b.say(3, "second stay")
     b.settle()
     assert b.texts(2) == ["first stay", "second stay"]
@@ -674,7 +543,6 @@ def test_only_the_sequencer_may_speak_as_the_sequencer(way: Way) -> None:
     forged = [
         Accept(1, 3, 1, 0),
         Status(1, 0, 0),
-        ViewEntry(1, 2, (2, 3), (), (), 0),
         *([Order(1, 3, 1, 0)] if way.protocol is SequencerBB else []),
     ]
     for header in forged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from machines import Bench, G, bench
-from ordercast.core.events import Change, Receive
+from ordercast.core.events import Receive
 from ordercast.core.protocol import Options
 from ordercast.machinery.sequencer_headers import Accept, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
@@ -96,16 +96,19 @@ def test_bb_an_order_far_ahead_is_a_fault_and_harms_nothing() -> None:
     assert bb(b, 3).fingerprint() == before
 
 
-def test_bb_bodies_that_will_get_no_order_make_room() -> None:
+def test_bb_bodies_that_came_after_their_fetched_entry_make_room() -> None:
     b = bench(SequencerBB, 1, 2, 3, options=Options(max_held=2))
     b.say(2, "a", "b")
-    b.bring(2, 3)  # of a sender that is excluded
-    b.step(1, Change(G, dead=(2,)))
-    b.bring(1, 3)
-    assert len(bb(b, 3).apart.bodies) == 2
-    b.step(3, Receive(1, G, 1, Body(1), b"m"))
+    b.bring(2, 1)
+    b.step(3, Receive(1, G, 1, Accept(2, 2, 2, 0), b"b"))  # waits for number 1
+    b.bring(2, 3)
+    b.bring(1, 3, header=Order(1, 2, 1, 0))
+    assert b.texts(3) == ["a", "b"]
+    assert list(bb(b, 3).apart.bodies) == [(2, 2)]
+    b.say(1, "c", "d")
+    b.bring(1, 3, header=Body)
     assert not b.faults
-    assert list(bb(b, 3).apart.bodies) == [(1, 1)]
+    assert list(bb(b, 3).apart.bodies) == [(1, 1), (1, 2)]
 
 
 def test_bb_more_bodies_without_an_order_than_the_limit_are_the_senders_fault() -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from machines import Bench, G, bench
-from ordercast.core.events import Change, Receive, View
-from ordercast.machinery.numbering import ViewEntry
+from machines import Bench, G, bench, change, outside
+from ordercast.core.events import Receive, View
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
 from ordercast.protocols.sequencer_pb import Request, SequencerPB
@@ -54,17 +53,6 @@ def test_many_frames_of_a_guest_in_one_step_are_answered_with_one_word() -> None
     b.settle()
     assert b.texts(2) == [str(n) for n in range(64)]
     assert b.stable[9] == 64
-
-
-def test_a_word_sent_before_a_view_does_not_tell_of_frames_after_it() -> None:
-    b = group(SequencerPB)
-    b.say(9, "a", "b")
-    one, two = b.find(header=Request)
-    b.flight.clear()
-    b.step(1, one.receive, Change(G, left=(2,)), two.receive)
-    told = [packet.header for packet in b.find(dst=9)]
-    assert [type(word) for word in told] == [Accepted, ViewEntry, Accepted]
-    assert (told[0], told[2].n) == (Accepted(1, 0), 2)
 
 
 class Counted(dict[int, bytes]):
@@ -140,50 +128,18 @@ def test_a_guest_that_asks_for_messages_gets_none(protocol: Protocol) -> None:
 
 
 @both
-def test_what_a_guest_sent_becomes_stable_though_it_is_a_member_now_and_silent(
-    protocol: Protocol,
-) -> None:
-    b = group(protocol)
-    b.say(9, "a")
-    b.bring(9)
-    b.step(1, Change(G, joined=(9,)))
-    b.settle()
-    assert b.story(9) == ["129"]
-    assert b.stable[9] == 1
-
-
-@both
-def test_one_that_was_a_guest_learns_as_a_member_that_all_have_what_it_sent_then(
-    protocol: Protocol,
-) -> None:
-    b = group(protocol)
-    b.say(9, "a")
-    b.bring(9)
-    b.step(1, Change(G, left=(9,)))
-    b.bring(1, 9)
-    b.machines[9], b.timers[9] = protocol(9), {}
-    b.stable[9] = -1
-    b.step(1, Change(G, joined=(9,)))
-    b.bring(1, 9)
-    assert (b.story(9)[-1], b.stable[9]) == ("129", -1)
-    b.settle()
-    assert b.stable[9] == 0  # of this stay; so all before
-
-
-@both
 def test_a_late_frame_of_a_former_visit_gets_no_number(protocol: Protocol) -> None:
     b = bench(protocol, 1, 2)
-    b.machines[9] = protocol(9)
-    b.log[9], b.timers[9] = [], {}
-    b.step(1, Change(G, guests=(9,)))
+    outside(b, 9, protocol)
+    change(b, protocol, guests=(9,))
     b.carry()
     b.say(9, "late")
     late = list(b.flight)
     b.flight.clear()
-    b.step(1, Change(G, left=(9,)))
+    change(b, protocol, left=(9,))
     b.carry()
-    b.machines[9], b.timers[9] = protocol(9), {}
-    b.step(1, Change(G, guests=(9,)))
+    outside(b, 9, protocol)
+    change(b, protocol, guests=(9,))
     b.carry()
     b.repeat(*late)
     b.say(9, "new")
@@ -194,20 +150,19 @@ def test_a_late_frame_of_a_former_visit_gets_no_number(protocol: Protocol) -> No
 @both
 def test_the_next_sequencer_knows_where_a_guest_stands_that_came_back(protocol: Protocol) -> None:
     b = bench(protocol, 1, 2, 3)
-    b.machines[9] = protocol(9)
-    b.log[9], b.timers[9] = [], {}
-    b.step(1, Change(G, guests=(9,)))
+    outside(b, 9, protocol)
+    change(b, protocol, guests=(9,))
     b.settle()
     b.say(9, "a")
     b.settle()
-    b.step(1, Change(G, left=(9,)))
+    change(b, protocol, left=(9,))
     b.settle()
-    b.machines[9], b.timers[9] = protocol(9), {}
-    b.step(1, Change(G, guests=(9,)))
+    outside(b, 9, protocol)
+    change(b, protocol, guests=(9,))
     b.settle()
     b.crash(1)
     for p in (2, 3, 9):
-        b.step(p, View(G, 2, (2, 3), 2, era=2, guests=(9,)))
+        b.step(p, View(G, 2, (2, 3), 2, era=5, guests=(9,)))
     b.say(9, "b")
     b.settle()
     assert b.texts(2) == b.texts(3) == ["a", "b"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from machines import Bench, G, bench
-from ordercast.core.events import Change
+from machines import Bench, G, bench, change
 from ordercast.core.waiting import Awaited, Holdings, Waiting
 from ordercast.machinery.sequenced import SequencedProtocol
 from ordercast.protocols.sequencer_bb import Order, SequencerBB
@@ -136,6 +135,6 @@ def test_bb_a_body_of_one_who_is_gone_waits_for_nothing() -> None:
     b.say(2, "a")
     b.bring(2, 3)
     b.lose(2, 1)
-    b.step(1, Change(G, dead=(2,)))
-    b.bring(1, 3)
+    b.crash(2)
+    change(b, SequencerBB, dead=(2,))
     assert held(b, 3) == []

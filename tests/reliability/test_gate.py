@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from machines import Bench, G, led, stacks
+from machines import Bench, G, change, stacks
 from ordercast.core.durability import MAJORITY, holders_needed
-from ordercast.core.events import Change, Consumed, Cut, Flush, Multicast, Receive, View
+from ordercast.core.events import Consumed, Cut, Flush, Multicast, Receive, View
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.waiting import NOBODY, Awaited
 from ordercast.machinery.domain import AskHeld
@@ -16,8 +16,8 @@ from ordercast.protocols.cbcast import Cbcast
 from ordercast.protocols.fifo import Fifo, FifoData
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencer_pb import SequencerPB
-from ordercast.reliability.gate import ASK, GATE_HEADERS, MAX_ASKS
-from ordercast.reliability.holders import AskHolding, Holders, Holding
+from ordercast.reliability.gate import ASK, GATE_HEADERS
+from ordercast.reliability.holders import AskHolding, Holding
 from ordercast.wire.codec import ChannelCodec
 
 X, Y = 1, 2
@@ -224,114 +224,25 @@ def test_a_word_of_an_era_that_has_not_begun_here_counts_when_it_begins() -> Non
     assert b.texts(1) == ["old", "new"]
 
 
-def test_a_numbered_view_keeps_its_place_and_a_newcomer_holds_nothing_from_before_it() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, others=(4,), options=Options(resilience=2))
-    b.settle()
-    b.say(1, "m")
-    b.step(1, Change(G, joined=(4,)))
-    b.say(1, "n")
-    b.bring(1, 4)
-    b.bring(4, 1)  # 4 holds n, and says so
-    assert b.story(1) == ["123"]
-    b.bring(1, 2)
-    b.bring(2, 1)
-    assert b.story(1) == ["123"]  # m is held by 1 and 2
-    b.settle()
-    assert b.story(1) == ["123", "m", "1234", "n"]
-    assert b.story(4) == ["1234", "n"]
-
-
 def test_one_that_is_gone_is_not_waited_for() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
-    b.settle()
+    b = gated(SequencerPB, 1, 2, 3, resilience=2)
     b.say(1, "m")
     b.crash(3)
     b.go_on(rounds=5)
     assert b.story(1) == b.story(2) == ["123"]
-    b.step(1, Change(G, dead=(3,)))
-    b.carry()
+    change(b, SequencerPB, dead=(3,))
     assert b.story(1) == b.story(2) == ["123", "m", "12"]
 
 
-def test_newcomers_are_not_waited_for_either() -> None:
-    b = led(SequencerPB, 1, 2, leader=1, others=(3,), options=Options(resilience=1))
-    b.settle()
+def test_one_that_leaves_waits_for_nobody_after_its_last_view() -> None:
+    b = gated(SequencerPB, 1, 2, 3, resilience=2)
     b.say(1, "m")
-    b.crash(2)
-    b.step(1, Change(G, dead=(2,), joined=(3,)))
-    assert b.story(1) == ["12", "m", "13"]
-
-
-def test_one_that_leaves_asks_for_what_it_no_longer_hears() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
-    b.settle()
-    b.say(1, "m")
-    b.step(1, Change(G, left=(3,)))
-    b.bring(1, 3)
+    b.bring(1, 3, text="m")
     assert b.story(3) == ["123"]
-    assert b.timers[3][G, ASK] == Options().ack_delay_ms  # it does not wait for long
-    b.carry()
-    b.ring(3, ASK)
-    b.carry()
+    change(b, SequencerPB, left=(3,))
     assert b.story(3) == ["123", "m", "12"]
-
-
-def test_one_that_has_left_itself_says_what_it_holds() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
     b.settle()
-    b.say(1, "m")
-    b.step(1, Change(G, left=(3,)))
-    b.bring(1, 3)
-    b.bring(1, 2)
-    b.lose(2, 3)  # its word
-    b.step(1, Change(G, left=(2,)))
-    b.carry()
-    assert b.story(3) == ["123"]
-    b.ring(3, ASK)
-    b.carry()
-    assert b.story(3) == ["123", "m", "12"]
-
-
-def test_one_that_leaves_does_not_wait_for_ever_for_those_who_are_gone() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=2))
-    b.settle()
-    b.say(1, "m")
-    b.step(1, Change(G, left=(3,)))
-    b.bring(1, 3)
-    b.crash(1, 2)
-    for _ in range(MAX_ASKS):
-        b.ring(3, ASK)
-        assert b.story(3) == ["123"]
-    b.ring(3, ASK)
-    assert b.story(3) == ["123", "m", "12"]
-
-
-def test_one_that_leaves_has_its_last_view_when_others_hold_what_it_had() -> None:
-    b = led(SequencerPB, 1, 2, 3, leader=1, options=Options(resilience=1))
-    b.settle()
-    b.say(1, "m")
-    b.bring(1, 3)
-    assert b.story(3) == ["123", "m"]  # 1 and 3 have it
-    b.step(1, Change(G, left=(3,)))
-    b.bring(1, 3)
-    assert b.story(3) == ["123", "m"]
-    b.carry()
-    b.ring(3, ASK)
-    b.carry()
-    assert b.story(3) == ["123", "m", "12"]  # and now 2
-
-
-def test_one_that_left_and_numbers_the_group_does_not_wait_for_those_who_came_since() -> None:
-    holders = Holders(3, 1, limit=8)
-    holders.begin(View(G, 1, (1, 2, 3), 1, era=2))
-    place = holders.deliver((G, 1, 1, 4, b"m"))
-    holders.told(1, 2, Holding((NOBODY, 4)))
-    holders.change(View(G, 2, (1, 2), 1, era=2, start=5))
-    holders.begin(View(G, 4, (1, 6), 3, era=2, start=7))
-    assert holders.lacking(place) == (0, [])
-    assert holders.word() == Holding((NOBODY, 4))  # it still holds it, and says so
-    holders.begin(View(G, 5, (1, 6), 3, era=3))
-    assert holders.word() == Holding(())
+    assert b.story(1) == b.story(2) == ["123", "m", "12"]
 
 
 def test_closing_a_group_forgets_what_waits() -> None:

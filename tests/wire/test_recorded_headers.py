@@ -2,9 +2,10 @@
 
 Each file is written once: `v1` to `v3`, `v5` and `v8` have the messages between nodes as they came,
 `v9` the packets of the cluster and the headers of all protocols since one kind of change serves all
-groups; nothing before it can be read any more. A change that makes one of these tests fail needs a
-new `header_version` of that protocol (or a new wire version, for messages between nodes), and a new
-file beside these.
+groups, `v11` those of the two protocols with one sequencer, whose views have no numbers any more.
+What a later file has of a protocol takes the place of all before it. A change that makes one of
+these tests fail needs a new `header_version` of that protocol (or a new wire version, for messages
+between nodes), and a new file beside these.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ RECORDED = {
     ],
     "cluster": json.loads((FOLDER / "v9" / "cluster.json").read_text()),
     **json.loads((FOLDER / "v9" / "headers.json").read_text()),
+    **json.loads((FOLDER / "v11" / "headers.json").read_text()),
 }
 
 

@@ -25,7 +25,7 @@ class View(msgspec.Struct, frozen=True):
     group: GroupId
     number: int
     members: tuple[ProcessId, ...]
-    leader: ProcessId  # numbers the views, and the messages where the protocol has a sequencer
+    leader: ProcessId  # numbers the messages, where the protocol has a sequencer
     era: int = 1  # numbers named in headers belong to an era; a new one begins with each flush
     start: int = 0  # its place among the numbers of the protocol; 0 where it has none
     guests: tuple[ProcessId, ...] = ()  # may send to the group; nothing is delivered to them
@@ -103,14 +103,4 @@ class Cut(msgspec.Struct, frozen=True):
     views: tuple[View, ...]
 
 
-class Change(msgspec.Struct, frozen=True):
-    """To the leader only: processes came or went, and the group needs its next view."""
-
-    group: GroupId
-    joined: tuple[ProcessId, ...] = ()
-    guests: tuple[ProcessId, ...] = ()  # come in to send only
-    left: tuple[ProcessId, ...] = ()  # asked to leave: they still take part in the change
-    dead: tuple[ProcessId, ...] = ()  # excluded: nothing more is expected of them
-
-
-Event = View | Multicast | Receive | Timer | Consumed | Flush | Cut | Change
+Event = View | Multicast | Receive | Timer | Consumed | Flush | Cut

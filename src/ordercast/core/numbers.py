@@ -66,11 +66,6 @@ class SlowestMark(PlainState):
         self.slowest -= 1
         return self.slowest == 0 and self._settle()
 
-    def admit(self, p: ProcessId, mark: int) -> None:
-        """A member comes in, standing at `mark`; one that is known stands there from now on."""
-        self.marks[p] = mark
-        self._settle()
-
     def forget(self, p: ProcessId) -> bool:
         """A member is gone; True if the lowest mark rose because of it."""
         mark = self.marks.pop(p, None)

@@ -22,7 +22,6 @@ from ordercast.core.changing import End, Ending, FramesEnd, Held, LastFrames, Ne
 from ordercast.core.declaration import Declaration
 from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import (
-    Change,
     Consumed,
     Cut,
     Event,
@@ -126,8 +125,6 @@ class OrderingProtocol(PlainState, ABC):
         self.others: dict[GroupId, tuple[ProcessId, ...]] = {}  # members without me, view order
         self.member_of: set[GroupId] = set()  # groups whose messages are delivered here
         self.early: list[Receive] = []  # packets of eras not begun here, as they came
-        self.left_in: dict[GroupId, tuple[int, int]] = {}  # (era, start) that ended a former stay
-        self.admitted_by: ProcessId | None = None  # the leader a joiner believes; None: anybody
         self.out = Output()
 
     # -- the one door ---------------------------------------------------------------------------
@@ -154,11 +151,9 @@ class OrderingProtocol(PlainState, ABC):
             self.install(event)  # type: ignore[arg-type]
         elif kind is Flush:
             self.on_flush(event.group, event.union)  # type: ignore[union-attr]
-        elif kind is Cut:
-            self.cut(event)  # type: ignore[arg-type]
         else:
-            assert kind is Change, f"no machine knows the event {event!r}"
-            self.on_change(event)  # type: ignore[arg-type]
+            assert kind is Cut, f"no machine knows the event {event!r}"
+            self.cut(event)  # type: ignore[arg-type]
 
     def _multicast(self, multicast: Multicast) -> None:
         view = self.views.get(multicast.group)
@@ -178,7 +173,7 @@ class OrderingProtocol(PlainState, ABC):
         try:
             if handler is None:
                 raise PeerError(f"{type(packet.header).__name__} is no header of this protocol")
-            if packet.src not in view.peers and not self.still_expects(packet.src):
+            if packet.src not in view.peers:
                 self.note("drop", group, packet.src, 0, "sender not in the view")
                 return
             handler(self, packet.src, group, packet.header, packet.payload)
@@ -246,10 +241,6 @@ class OrderingProtocol(PlainState, ABC):
                 else:
                     self.early.append(packet)
 
-    def believe(self, g: GroupId, leader: ProcessId | None) -> None:
-        """A joiner takes its first view of g from this one alone; None: from anybody."""
-        self.admitted_by = leader
-
     def forget_group(self, g: GroupId) -> None:
         """The group was closed here, and this machine goes on serving others."""
         raise AssertionError("a machine of scope group serves one group")
@@ -297,15 +288,6 @@ class OrderingProtocol(PlainState, ABC):
     def attested(frame: Kept, dead: Collection[ProcessId]) -> Kept:
         """At the leader: a frame of the union, once all members but the dead have reported."""
         return frame
-
-    def still_expects(self, p: ProcessId) -> bool:
-        """Is a packet from outside the view welcome? Its sender left, or was excluded."""
-        return False
-
-    def stay_ended(self, g: GroupId) -> tuple[int, int]:
-        """(era, start) of the last view of g: nothing up to there lets this process in again."""
-        view = self.views[g]
-        return view.era, view.start
 
     def drop_early(self, gone: Collection[ProcessId]) -> None:
         """These are out of the cluster. Packets of theirs that came too early are of eras that
@@ -391,10 +373,6 @@ class OrderingProtocol(PlainState, ABC):
     def resume(self) -> None:
         """The cut is over, whether or not this process has a group in it."""
 
-    def on_change(self, change: Change) -> None:
-        """At a sequencer: number the next view among the messages."""
-        raise AssertionError("only a sequenced protocol numbers its views")
-
     @abstractmethod
     def held_back(self) -> list[Waiting]:
         """Every frame that waits here, and the first things it waits for.
@@ -438,10 +416,6 @@ class OrderingProtocol(PlainState, ABC):
 
     def begin_visit(self, g: GroupId) -> None:
         """This process sends to g as a guest from now on, where guests are in no view."""
-
-    def keeps_for_others(self, g: GroupId) -> bool:
-        """Are frames of g here that others may need, whether or not this process is in it?"""
-        return False
 
     # -- what a protocol page writes ------------------------------------------------------------
 

@@ -35,5 +35,5 @@ BodiesApart          bodies_apart       bodies without a number, numbers without
 ResendWindow         resend_window      which missing numbers to ask for, and when again
 Unanswered           unanswered         words that have no answer yet
 (functions)          sequenced_waiting  what waits, and why
-(functions)          numbered_entries   numbered entries in a flush
+(functions)          numbered_entries   numbered frames in a flush
 """

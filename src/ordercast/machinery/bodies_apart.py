@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import Awaited, Waiting, WaitingFrame
@@ -38,17 +37,15 @@ class BodiesApart(PlainState):
         N, entry = numbered
         return N, msgspec.structs.replace(entry, payload=m)
 
-    def hold(self, key: FrameKey, m: bytes, view: View, done: Mapping[ProcessId, int]) -> None:
+    def hold(self, key: FrameKey, m: bytes, done: Mapping[ProcessId, int]) -> None:
         """Its number will come. `done` are the last frames that were delivered."""
         if len(self.bodies) >= self.limit:
-            self._drop_stale(view, done)
+            self._drop_stale(done)
         self.bodies[key] = m
 
-    def _drop_stale(self, view: View, done: Mapping[ProcessId, int]) -> None:
-        # A body that comes after its entry was fetched, or whose sender left, gets no number here.
-        self.bodies = {
-            (p, n): m for (p, n), m in self.bodies.items() if n > done.get(p, 0) and p in view.peers
-        }
+    def _drop_stale(self, done: Mapping[ProcessId, int]) -> None:
+        # A body that comes after its entry was fetched gets no number here.
+        self.bodies = {(p, n): m for (p, n), m in self.bodies.items() if n > done.get(p, 0)}
         if len(self.bodies) >= self.limit:
             raise PeerError(f"more than {self.limit} bodies without an order")
 
@@ -74,14 +71,14 @@ class BodiesApart(PlainState):
         return ((N, entry) for N, entry in self.bodiless.values() if queue.is_missing(N))
 
     def without_number(
-        self, view: View, queue: NumberedQueue, done: Mapping[ProcessId, int]
+        self, g: GroupId, queue: NumberedQueue, done: Mapping[ProcessId, int]
     ) -> Iterator[WaitingFrame]:
         """Bodies that wait for the sequencer."""
         ordered = {(entry.origin, entry.n) for entry in queue.arrived.values()}
         for (p, n), m in self.bodies.items():
             repeat = (p, n) in ordered or n <= done.get(p, 0)
-            if not repeat and p in view.peers:
-                yield view.group, p, n, m
+            if not repeat:
+                yield g, p, n, m
 
     def named(self, g: GroupId, gaps: Mapping[int, Awaited]) -> dict[int, Awaited]:
         """Where the number is here, its body is missing."""

@@ -4,10 +4,9 @@ What the sequencer itself does is in `machinery.sequencer`, a part of the machin
 that leads. How the *body* travels is left to the two pages built on this: `sequencer_pb` (through
 the sequencer) and `sequencer_bb` (from the sender to all).
 
-A view change without a crash of the sequencer is an *entry*: it has a number like a message, so
-every member sees it at the same place, and nobody stops sending. If the sequencer itself is gone,
-a flush ends the era: the survivors deliver the contiguous part of what they hold together, numbers
-begin again at 1 with the new leader, and everybody asks again for its unnumbered frames.
+Every change of the view is a flush, which ends the era: those who go on deliver the contiguous part
+of what they hold together, numbers begin again at 1, and everybody asks again for its unnumbered
+frames.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from ordercast.core.changing import LastFrames
-from ordercast.core.events import Change, Kept, Receive, View
+from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import Options, OrderingProtocol, on
 from ordercast.core.waiting import Awaited, Holdings, Waiting, WaitingFrame
@@ -25,7 +24,7 @@ from ordercast.errors import PeerError
 from ordercast.machinery import numbered_entries
 from ordercast.machinery import sequenced_waiting as explain
 from ordercast.machinery.numbered_queue import NumberedQueue
-from ordercast.machinery.numbering import VIEW_ENTRY, Numbered, ViewEntry
+from ordercast.machinery.numbering import Numbered
 from ordercast.machinery.sent_frames import SentFrames
 from ordercast.machinery.sequencer import Sequencer
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
@@ -38,6 +37,7 @@ class SequencedProtocol(OrderingProtocol):
     """Total order in one group by one process that gives out numbers."""
 
     sequencer_type: ClassVar[type[Sequencer]] = Sequencer
+    header_version = 6
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
@@ -83,10 +83,11 @@ class SequencedProtocol(OrderingProtocol):
     @on(Accepted)
     def on_ACCEPTED(self, src: ProcessId, g: GroupId, accepted: Accepted, m: bytes) -> None:
         self.check_sequencer(src)
+        if self.me not in self.views[g].guests:
+            raise PeerError("ACCEPTED came to a process that is no guest")
         if not accepted.stable <= accepted.n <= self.sent.S:
             raise PeerError(f"{accepted} came to a process that has sent {self.sent.S} frames")
-        if self.me in self.views[g].guests:  # else it came late
-            self.learn_as_guest(g, accepted.n, accepted.stable)
+        self.learn_as_guest(g, accepted.n, accepted.stable)
 
     def learn_as_guest(self, g: GroupId, n: int, stable: int) -> None:
         """Our frames up to n are numbered, those up to `stable` delivered by all."""
@@ -94,45 +95,12 @@ class SequencedProtocol(OrderingProtocol):
         if self.sent.pending:
             self._await_stability(g)
 
-    def _follow_view(self, g: GroupId, entry: ViewEntry) -> None:
-        """A guest learns who the members are; or that it is one itself, or a guest no longer."""
-        if self.me in entry.members and self.me not in entry.joined:
-            return  # it overtook the one that admits us, which is where we start
-        self._start_after(entry.N)
-        self.done.update(entry.last)
-        if self.me in entry.members:
-            self._become_member(entry)
-        self.install(self._view_of(g, entry, self.views[g].era))
-        self.acknowledge(g)
-
-    def _become_member(self, entry: ViewEntry) -> None:
-        """With this view. What we sent before, as a guest or in a former stay, has lower numbers:
-        it is stable when this one is. We keep the view: if the sequencer dies, we may be the only
-        one who has it."""
-        N, queue, sent = entry.N, self.queue, self.sent
-        queue.kept[N] = Numbered(VIEW_ENTRY, N, b"", entry)
-        last, sent.numbered = self.done.get(self.me, 0), 0
-        queue.stable = N - 1
-        if last:
-            queue.own.append((N, last))
-        sent.pending = {n: m for n, m in sent.pending.items() if n > last}
-
     # -- a member delivers ------------------------------------------------------------------------
 
     @on(Accept)
     def on_ACCEPT(self, src: ProcessId, g: GroupId, accept: Accept, m: bytes) -> None:
         self.check_sequencer(src)
         self.place(g, accept.N, accept.stable, Numbered(accept.origin, accept.n, m))
-
-    @on(ViewEntry)
-    def on_VIEW(self, src: ProcessId, g: GroupId, view: ViewEntry, m: bytes) -> None:
-        self.check_sequencer(src)
-        if self.queue.taken >= view.N:  # the sequencer repeats it: our acknowledgement was lost
-            self.acknowledge(g)
-        elif self.me in self.views[g].guests:
-            self._follow_view(g, view)
-        else:
-            self.place(g, view.N, view.stable, Numbered(VIEW_ENTRY, view.N, b"", view))
 
     def place(self, g: GroupId, N: int, stable: int, entry: Numbered) -> None:
         """Put an entry at its number, and deliver what is in turn."""
@@ -160,44 +128,19 @@ class SequencedProtocol(OrderingProtocol):
         """wait until N = R + 1; TO-deliver(m); R := N. Then what has waited behind it."""
         queue = self.queue
         while entry is not None:
-            if entry.view is not None:
-                queue.R += 1
-                queue.kept[queue.R] = entry
-                self._deliver_view(g, entry.view)  # after our last one nothing has arrived
-            else:
-                queue.deliver(g, entry, self.out)
-                self.done[entry.origin] = entry.n
-                if entry.origin == self.me:
-                    self.sent.pending.pop(entry.n, None)
+            queue.deliver(g, entry, self.out)
+            self.done[entry.origin] = entry.n
+            if entry.origin == self.me:
+                self.sent.pending.pop(entry.n, None)
             entry = queue.arrived.pop(queue.R + 1, None) if queue.arrived else None
         owed = queue.taken - queue.acked
         if owed >= self.options.ack_every or (owed and "ack" not in self.running):
             self._acknowledge_soon(g)
 
-    def _deliver_view(self, g: GroupId, entry: ViewEntry) -> None:
-        queue, now = self.queue, self.views[g]
-        new = {*entry.joined, *entry.guests}
-        self.done.update(pair for pair in entry.last if pair[0] in new)
-        self.install(self._view_of(g, entry, now.era))
-        if not queue.handed:
-            queue.taken = queue.R  # a view needs no consumption
-        if not self.delivers:  # our last: nothing after it is for us
-            # What was before it is kept until the era ends, or the group is closed here: if the
-            # sequencer dies, others may have none of it.
-            queue.taken = queue.top = queue.R
-            queue.arrived.clear()
-            if self.me in entry.guests:
-                self.sent.numbered = self.done.get(self.me, 0)
-            self.acknowledge(g)
-
-    def _view_of(self, g: GroupId, entry: ViewEntry, era: int) -> View:
-        return View(g, entry.number, entry.members, self.leader, era, entry.N, guests=entry.guests)
-
     def learn(self, g: GroupId, top: int, stable: int) -> None:
         """What the sequencer's marks tell: numbers that exist, numbers that all have delivered."""
         queue = self.queue
-        if not self.delivers:  # it left, and keeps what others may lack
-            queue.kept = {N: entry for N, entry in queue.kept.items() if stable < N}
+        if not self.delivers:
             return
         if top > queue.top:
             queue.top = top
@@ -211,8 +154,6 @@ class SequencedProtocol(OrderingProtocol):
         self.check_sequencer(src)
         self.learn(g, min(status.N, self.queue.R + self.options.max_held), status.stable)
         self.unanswered.noted = max(self.unanswered.noted, status.R)
-        if self.queue.taken > status.R and not self.delivers:  # it left, and repeats nothing itself
-            self.acknowledge(g)
         self.check_near(status.N)  # what is missing here is asked for all the same
 
     def _fetch_missing(self, g: GroupId) -> None:
@@ -277,7 +218,7 @@ class SequencedProtocol(OrderingProtocol):
 
     def _repeat_report(self, g: GroupId) -> None:
         asks = self.sent.numbered and self.sent.pending
-        if not ((self.queue.kept and self.delivers) or asks):
+        if not (self.queue.kept or asks):
             self.unanswered.reports.answered()
         elif self.unanswered.is_report_lost(self._standing()):
             self.acknowledge(g)
@@ -303,42 +244,6 @@ class SequencedProtocol(OrderingProtocol):
     @on(Delivered)
     def on_DELIVERED(self, p: ProcessId, g: GroupId, ack: Delivered, m: bytes) -> None:
         self.sequencer_for("an acknowledgement").delivered(self, p, g, ack)
-
-    def still_expects(self, p: ProcessId) -> bool:
-        return self.sequencer is not None and self.sequencer.still_expects(p)
-
-    def on_change(self, change: Change) -> None:
-        """The next view gets a number like a message."""
-        g, now, sequencer = change.group, self.views[change.group], self.sequencer
-        assert sequencer is not None, "a change of members goes to the sequencer"
-        entry = sequencer.next_view(now, change)
-        sequencer.forget(change.dead)
-        if (entry.members, entry.guests) != (now.members, now.guests):
-            sequencer.begin_view(entry)
-            self._begin_view_here(g, now, entry)
-            sequencer.enter(self, g, Numbered(VIEW_ENTRY, entry.N, b"", entry))
-        sequencer.prune(self, g)
-
-    def _begin_view_here(self, g: GroupId, now: View, entry: ViewEntry) -> None:
-        """A sequencer knows a view before it has a number."""
-        if self.me in entry.members and g not in self.member_of:
-            self._begin_to_deliver(g, entry)
-        if self.me in (*entry.members, *entry.guests) and self.me not in now.senders:
-            self._take_up_frames(entry.last)
-        if g in self.member_of:
-            self.others[g] = tuple(p for p in entry.members if p != self.me)
-        else:  # it only leads, and delivers nothing
-            self.install(self._view_of(g, entry, now.era))
-
-    def _begin_to_deliver(self, g: GroupId, entry: ViewEntry) -> None:
-        """The sequencer itself becomes a member."""
-        self._start_after(entry.N - 1)
-        self.queue.handed.clear()
-        self.done.update(entry.last)
-        self._become_member(entry)
-        del self.queue.kept[entry.N]  # it is delivered here like any other
-        self.member_of.add(g)
-        self.delivers = True
 
     # -- timers -----------------------------------------------------------------------------------
 
@@ -366,65 +271,24 @@ class SequencedProtocol(OrderingProtocol):
 
     # -- views ------------------------------------------------------------------------------------
 
-    def _keep_if_early(self, packet: Receive) -> None:
-        # A joiner starts at exactly the entry that admits it. Starting at the first number seen
-        # would hide a lost prefix. A repeat of the entry that began a former stay is void.
-        g, header = packet.group, packet.header
-        if g in self.views or not isinstance(header, ViewEntry) or not self._admits_us(header):
-            super()._keep_if_early(packet)
-            return
-        if (packet.era, header.N) <= self.left_in.get(g, (0, 0)):
-            self.note("drop", g, packet.src, 0, "former stay")
-            return
-        if self.admitted_by not in (None, packet.src):
-            fault = f"process {packet.src} admits to a group that process {self.admitted_by} leads"
-            self.out.faults.append((packet.src, fault))
-            return
-        self._start_after(header.N)
-        self._take_up_frames(header.last)
-        if self.me in header.joined:
-            self._become_member(header)
-        self.leader = packet.src
-        self.install(self._view_of(g, header, packet.era))
-        self.acknowledge(g)
-
-    def _admits_us(self, entry: ViewEntry) -> bool:
-        return self.me in entry.joined or self.me in entry.guests
-
-    def _start_after(self, number: int) -> None:
-        """The next number expected here is the one after this."""
-        self.queue.start_after(number)
-        self.unanswered.begin(number)
-
-    def _take_up_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
-        """Of every origin, the frame that was numbered last; our own go on from there."""
-        self.done.update(last)
-        self.sent.S = self.sent.S_first = self.done.get(self.me, 0)
-        self.sent.numbered = 0
-
     def on_view(self, view: View) -> None:
-        """A numbered view is an entry among others. One without a number begins a new era.
+        """A new era begins.
 
-        Who leads a later era must know which frames were delivered, and so which of those that it
-        is asked to number are new. One that was no member is told with the view.
+        Who leads it must know which frames were delivered, and so which of those that it is asked
+        to number are new. One that was no member is told with the view.
         """
         sent = self.sent
-        if not view.start:
-            if not self.delivers:
-                self.done = {}
-            self._know_frames(view.last)
-            if self.me in view.senders and sent.S_first < 0:  # a stay begins: counts go on
-                sent.S = sent.S_first = self.done.get(self.me, 0)
+        if not self.delivers:
+            self.done = {}
+        self._know_frames(view.last)
+        if self.me in view.senders and sent.S_first < 0:  # a stay begins: counts go on
+            sent.S = sent.S_first = self.done.get(self.me, 0)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
             sent.pending.clear()
-            sent.numbered = 0
-        if view.start:
-            self.leader = view.leader
-        else:
-            self._begin_era(view)
-            if self.me not in view.senders:
-                sent.S_first = -1
+        self._begin_era(view)
+        if self.me not in view.senders:
+            sent.S_first = -1
 
     def _know_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """What survivors know of others is known to all: also where a later stay begins."""
@@ -438,7 +302,8 @@ class SequencedProtocol(OrderingProtocol):
         self.leader, self.sequencer = view.leader, None
         if self.me == view.leader:
             self.sequencer = self.sequencer_type(self.me, view, self.done, self.options)
-        self._start_after(0)
+        queue.start_after(0)
+        self.unanswered.begin(0)
         self.sent.numbered = 0
         if queue.own:
             self.sent.tell_stable(g, queue.own[-1][1], self.out)
@@ -451,7 +316,7 @@ class SequencedProtocol(OrderingProtocol):
         # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.
         self.done.pop(p, None)
         if self.sequencer is not None:
-            self.sequencer.forget((p,))
+            self.sequencer.forget(p)
 
     def numbers_delivered(self, g: GroupId) -> int:
         return self.queue.R

@@ -30,14 +30,13 @@ def first_of(gaps: Mapping[int, Awaited]) -> Gaps:
 def behind(g: GroupId, queue: NumberedQueue, gaps: Gaps) -> Iterator[Waiting]:
     """Numbered frames behind a gap."""
     for N, e in sorted(queue.arrived.items()):
-        if e.view is None:
-            awaits = tuple(gap for place, gap in gaps if place < N)
-            yield Waiting(g, e.origin, e.n, awaits, e.payload)
+        awaits = tuple(gap for place, gap in gaps if place < N)
+        yield Waiting(g, e.origin, e.n, awaits, e.payload)
 
 
 def numbered_frames(g: GroupId, queue: NumberedQueue) -> Iterator[WaitingFrame]:
     """The same without the reasons."""
-    return ((g, e.origin, e.n, e.payload) for e in queue.arrived.values() if e.view is None)
+    return ((g, e.origin, e.n, e.payload) for e in queue.arrived.values())
 
 
 def asked_frames(g: GroupId, queue: NumberedQueue, sent: SentFrames) -> Iterator[WaitingFrame]:

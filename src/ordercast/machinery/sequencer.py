@@ -7,23 +7,20 @@ sequencer has to say. How the *body* of a numbered frame travels is left to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
 
-from ordercast.core.events import Change, View
+from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import next_view_number
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
 from ordercast.machinery.guests import GuestBook
-from ordercast.machinery.numbering import Numbered, Numbering, ViewEntry
+from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.sequencer_headers import Accept, Accepted, Delivered, Fetch, Status
 from ordercast.machinery.unanswered import Unanswered
-
-MAX_BACKOFF = 32  # a view is repeated to who does not confirm it, in the end after so many periods
 
 
 class Machine(Protocol):
@@ -79,24 +76,10 @@ class Sequencer(PlainState):
         book = self.book
         N = book.enter(entry)
         self.guests.numbered(entry.origin, entry.n, N)
-        if entry.view is not None:
-            self._tell_view(machine, g, entry.view)
-        else:
-            machine.announce(g, N, book.stable, entry)
-            book.told = book.stable
-        book.backoff = 1
+        machine.announce(g, N, book.stable, entry)
+        book.told = book.stable
         self._expect_reports(machine, g)
         machine.place(g, N, book.stable, entry)
-
-    def _tell_view(self, machine: Machine, g: GroupId, entry: ViewEntry) -> None:
-        machine.out.words.clear()  # one sent before this view must not tell of what comes after it
-        machine.b_multicast(g, entry)
-        for p, last_view in self.book.leaving.items():
-            if last_view == entry.N and p != self.me:
-                machine.send(p, g, entry)
-        for p, views in self.guests.untold.items():
-            if entry in views:
-                machine.send(p, g, entry)
 
     def tell_guest(self, machine: Machine, p: ProcessId, g: GroupId) -> None:
         """How far its frames have come: it is sent no ACCEPT."""
@@ -112,11 +95,8 @@ class Sequencer(PlainState):
         if p == self.me or p in self.guests.stable:
             return
         machine.note("retransmit", g, entry.origin, entry.n, f"number {N} to {p}")
-        if entry.view is not None:
-            machine.send(p, g, entry.view)
-        else:
-            accept = Accept(N, entry.origin, entry.n, self.book.stable)
-            machine.send(p, g, accept, entry.payload)
+        accept = Accept(N, entry.origin, entry.n, self.book.stable)
+        machine.send(p, g, accept, entry.payload)
 
     def fetched(self, machine: Machine, p: ProcessId, g: GroupId, fetch: Fetch) -> None:
         """p lacks these numbers."""
@@ -130,7 +110,6 @@ class Sequencer(PlainState):
         """p reports how far it is."""
         repeated = self.book.acks.marks.get(p) == ack.R
         self.acknowledged(machine, g, p, ack.R)
-        self.guests.confirmed(p, ack.R)
         if p in self.guests.stable:
             self.tell_guest(machine, p, g)
         elif repeated:
@@ -152,27 +131,16 @@ class Sequencer(PlainState):
         machine.learn(g, book.N, book.stable)
 
     def tell_status(self, machine: Machine, g: GroupId) -> None:
-        """What is stable, if no number has told it; and views that somebody must confirm."""
+        """What is stable, if no number has told it."""
         book = self.book
-        others = [p for p in book.acks.marks if p != self.me]
         if book.stable > book.told:
             book.told = book.stable
-            for p in others:
-                if p not in book.joining:
+            for p in book.acks.marks:
+                if p != self.me:
                     self.send_status(machine, p, g)
-        joining = [p for p in others if p in book.joining]
-        for p in joining:
-            self.resend(machine, p, g, book.joining[p])
-        for p, views in self.guests.untold.items():
-            machine.send(p, g, views[0])
-        if joining or self.guests.untold:
-            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
-            machine.start_timer(g, "status", self.options.status_ms * book.backoff)
 
     def _expect_reports(self, machine: Machine, g: GroupId) -> None:
         """All are to report the delivery of what was numbered; who does not is told of it again."""
-        if self.book.joining or self.guests.untold:
-            machine.start_timer(g, "status", self.options.status_ms)
         if "behind" not in machine.running:
             machine.unanswered.due = self.book.N
             self._await_reports(machine, g)
@@ -189,8 +157,7 @@ class Sequencer(PlainState):
             self.prune(machine, g)
         behind = book.behind(self.me)
         for p in machine.unanswered.late(behind, book.N):
-            if p not in book.joining:
-                self.send_status(machine, p, g)
+            self.send_status(machine, p, g)
         if behind:
             self._await_reports(machine, g)
 
@@ -199,43 +166,7 @@ class Sequencer(PlainState):
         book = self.book
         machine.send(p, g, Status(book.N, book.stable, book.acks.marks.get(p, book.N)))
 
-    # -- members and guests come and go -----------------------------------------------------------
-
-    def next_view(self, now: View, change: Change) -> ViewEntry:
-        """The view after this one; it gets the next number."""
-        book = self.book
-        gone = (*change.left, *change.dead)
-        stay = tuple(p for p in now.members if p not in gone)
-        joined = tuple(p for p in change.joined if p not in stay)
-        members = stay + joined
-        guests = [p for p in now.guests if p not in gone and p not in members]
-        guests += [p for p in change.guests if p not in members and p not in guests]
-        for p in joined:
-            book.admit(p)
-        for p in (*joined, *guests):
-            if p not in now.senders:
-                book.begin_stay(p)
-        for p in change.left:
-            if p in now.members:
-                book.dismiss(p)
-            book.end_stay(p)
-        number = now.number
-        if members != now.members:
-            number = next_view_number(number, self.me, self.options.view_stride)
-        last = book.last_of(guests, change.dead)
-        return ViewEntry(book.N + 1, number, members, joined, last, book.stable, tuple(guests))
-
-    def begin_view(self, entry: ViewEntry) -> None:
-        """These are the guests now. This process knows what it tells them."""
-        self.guests.change(entry)
-        self.guests.untold.pop(self.me, None)
-
-    def forget(self, gone: Iterable[ProcessId]) -> None:
-        """Nothing more is expected of these."""
-        for p in gone:
-            self.book.forget(p)
-            self.guests.forget(p)
-
-    def still_expects(self, p: ProcessId) -> bool:
-        """A leaver's word that it has seen its last view."""
-        return p in self.book.leaving or p in self.guests.untold
+    def forget(self, p: ProcessId) -> None:
+        """p is gone for good: nothing more is expected of it."""
+        self.book.forget(p)
+        self.guests.forget(p)

@@ -128,6 +128,8 @@ class JavaGroupsTotal(OrderingProtocol):
         self.book: Numbering | None = None  # at the sequencer only
         self.guests = GuestBook((), {})  # at the sequencer only
         self.told = 0  # at the sequencer: the last stable number that all were told
+        self.unready: dict[ProcessId, None] = {}  # ... members not known to have NEW_VIEW
+        self.backoff = 1  # ... periods until it is repeated to them
 
     # -- VIEW_CHANGE ------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class JavaGroupsTotal(OrderingProtocol):
         g = view.group
         self.begin_at(self.queue.R + 1)  # any number will do
         self.book = Numbering(view.members, self.queue.R, {}, self.options.max_held)
-        self.book.joining = dict.fromkeys(self.others[g], self.queue.R)
+        self.unready, self.backoff = dict.fromkeys(self.others[g]), 1
         self.guests = GuestBook(view.guests, {})
         self.told = self.queue.R
         self.b_multicast(g, NewView(self.queue.first))
@@ -198,8 +200,8 @@ class JavaGroupsTotal(OrderingProtocol):
 
     @on(NewViewAck)
     def on_NEW_VIEW_ACK(self, p: ProcessId, g: GroupId, ack: NewViewAck, m: bytes) -> None:
-        book = self.book_for(p, g, members_only=True)
-        book.acknowledged(p, self.queue.first - 1)
+        self.book_for(p, g, members_only=True)
+        self.unready.pop(p, None)
 
     # -- a member sends ---------------------------------------------------------------------------
 
@@ -375,7 +377,10 @@ class JavaGroupsTotal(OrderingProtocol):
 
     def acknowledged(self, g: GroupId, book: Numbering, p: ProcessId, N: int) -> None:
         """acknowledged by all: forget history up to N (D10)"""
-        if book.acknowledged(p, N):
+        rose = book.acknowledged(p, N)
+        if self.queue.first - 1 <= N:
+            self.unready.pop(p, None)
+        if rose:
             book.prune()
             self.learn_stable(g, book.stable)
             for guest in self.guests.settle(book.stable):
@@ -436,15 +441,15 @@ class JavaGroupsTotal(OrderingProtocol):
             self.told = book.stable
             for p in self.others[g]:
                 self.send_status(p, g, book)
-        for p in book.joining:
+        for p in self.unready:
             self.send(p, g, NewView(self.queue.first))  # D5
-        if book.joining:
-            book.backoff = min(2 * book.backoff, MAX_BACKOFF)
-            self.start_timer(g, "status", self.options.status_ms * book.backoff)
+        if self.unready:
+            self.backoff = min(2 * self.backoff, MAX_BACKOFF)
+            self.start_timer(g, "status", self.options.status_ms * self.backoff)
 
     def send_status(self, p: ProcessId, g: GroupId, book: Numbering) -> None:
         """The last number given, the last stable one, and the last that p has acknowledged."""
-        if p not in book.joining:
+        if p not in self.unready:
             self.send(p, g, Status(book.N, book.stable, book.acks.marks[p]))
 
     def on_timer(self, g: GroupId, name: str) -> None:

@@ -80,8 +80,7 @@ class SequencerBB(SequencedProtocol):
 
     def on_view(self, view: View) -> None:
         super().on_view(view)
-        if not view.start:
-            self.apart = BodiesApart(self.options.max_held)
+        self.apart = BodiesApart(self.options.max_held)
 
     # TO-multicast(g, m) by p
     def request(self, g: GroupId, n: int, m: bytes) -> None:
@@ -100,7 +99,7 @@ class SequencerBB(SequencedProtocol):
             N, entry = numbered
             self.place(g, N, self.queue.stable, entry)
         elif body.n > self.done.get(p, 0):
-            self.apart.hold((p, body.n), m, self.views[g], self.done)
+            self.apart.hold((p, body.n), m, self.done)
 
     # <"order", id, S>
     @on(Order)
@@ -134,17 +133,17 @@ class SequencerBB(SequencedProtocol):
     def held_back(self) -> list[Waiting]:
         """Also numbers without a body, and bodies without a number."""
         held = super().held_back()
-        for g, view in self.views.items():
+        for g in self.views:
             held += self.apart.without_body(g, self.queue, first_of(self.gaps(g)))
-            bodies = self.apart.without_number(view, self.queue, self.done)
+            bodies = self.apart.without_number(g, self.queue, self.done)
             held += unordered(self.leader, bodies)
         return held
 
     def waiting_frames(self) -> list[WaitingFrame]:
         frames = super().waiting_frames()
-        for g, view in self.views.items():
+        for g in self.views:
             frames += self.apart.bodiless_frames(g, self.queue)
-            frames += self.apart.without_number(view, self.queue, self.done)
+            frames += self.apart.without_number(g, self.queue, self.done)
         return frames
 
     def gaps(self, g: GroupId) -> dict[int, Awaited]:

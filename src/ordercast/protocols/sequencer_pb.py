@@ -25,9 +25,8 @@ Departures from the source
       reported its delivery.                                                (test_sequencer_D4_...)
   D5  The slides count from 0 and compare with the next expected number; here numbers start at 1
       and R is the last one delivered.                                      (test_sequencer_D5_...)
-  D6  Members come and go; the slides have a static group. In a cluster a flush ends the view, and
-      the oldest member numbers. Under one leader for good, views are numbered
-      entries.                                                              (test_sequencer_D6_...)
+  D6  Members come and go; the slides have a static group. A flush ends the view, and the oldest
+      member numbers from then on.                                          (test_sequencer_D6_...)
   D7  A sender outside the group, a guest, is told how many of its frames are numbered, and how many
       all have delivered: it gets no ACCEPT, which carries the body.     (test_sequencer_pb_D7_...)
 """

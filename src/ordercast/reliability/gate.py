@@ -10,9 +10,7 @@ Costs       one small packet from each member to each other, for each frame, or 
 
     the protocol delivers m, m'..  queue them;  tell all what is held here
     Holding(marks) from q          q holds all frames up to the marks
-    the first of the queue is held by more than k members        hand it over;  who came in late
-                                   also waits until all hold what was numbered before it; who
-                                   leaves has its last view when others hold all before it
+    the first of the queue is held by more than k members        hand it over
     a new era begins               what was queued before it is handed over: its flush has given
                                    it to all who survive
     the first waits for long       ask those who are not known to hold it
@@ -20,9 +18,7 @@ Costs       one small packet from each member to each other, for each frame, or 
 One queue serves all groups of a machine: an order across groups is one order here, too.
 
 Limits      The queue is as long as the windows of the senders allow, as credit is given for what
-            the application has taken. A process whose last view was numbered among the messages
-            hears nothing by itself any more. It asks, and hands over what is left after `MAX_ASKS`
-            questions: then all who would have to deliver it are gone, or cannot be reached.
+            the application has taken.
 """
 
 from __future__ import annotations
@@ -39,7 +35,6 @@ from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame
 from ordercast.reliability.holders import AskHolding, Holders, Holding, Place
 
 MAX_BACKOFF = 32  # questions slow down to so many periods
-MAX_ASKS = 20  # of a process that is in no view any more
 
 ASK = "ask holders"  # the timer
 GATE_HEADERS = (AskHolding, Holding)
@@ -74,11 +69,6 @@ class Gate(PlainState):
         if self.watched is not None and self.watched[0] == g:
             self.watched = None
 
-    def end(self, g: GroupId) -> None:
-        """This process has left the group, and its era is over: nobody answers any more. What
-        waited for answers is handed over in its turn."""
-        self.groups[g].era += 1
-
     def awaits(self, g: GroupId) -> bool:
         """Is there anything of this group that was not handed over?"""
         return any(item[0] == g for item in self.queue)
@@ -92,26 +82,13 @@ class Gate(PlainState):
 
     def take(self, item: Delivery | View) -> None:
         """The next delivery of the protocol, or a view among them."""
-        place = NO_PLACE
         if isinstance(item, View):
-            g = item.group
-            place = self._change(self.groups[g], item)
+            g, place = item.group, NO_PLACE
         else:
-            g = item[0]
-            place = self.groups[g].deliver(item)
+            g, place = item[0], self.groups[item[0]].deliver(item)
             if self.groups[g].gated:
                 self.untold.add(g)
         self.queue.append((g, self.groups[g].era, place, item))
-
-    def _change(self, holders: Holders, view: View) -> Place:
-        """A view among the numbers of an era: what must be held by others before it."""
-        if view.era == holders.era:
-            was_member = holders.is_member
-            holders.change(view)
-            if was_member and not holders.is_member:
-                self.watched = None  # it hears nothing by itself any more: ask soon
-                return holders.last_here()  # what it has goes with it
-        return NO_PLACE
 
     def release(self, out: Output) -> None:
         """Hand over what may go; tell the others what is held here; see that words come."""
@@ -139,7 +116,7 @@ class Gate(PlainState):
         holders = self.groups[g]
         guests = holders.guests if self.tells_guests else ()
         others = tuple(p for p in (*holders.members, *guests) if p != self.me)
-        if holders.is_member and others:
+        if others:
             out.transmits.append((others, g, holders.era, holders.word(), b""))
 
     def receive(self, out: Output, packet: Receive) -> None:
@@ -148,7 +125,7 @@ class Gate(PlainState):
         holders = self.groups[g]
         if isinstance(header, Holding):
             holders.told(src, packet.era, header)
-        elif packet.era == holders.era:  # also one that has left: it keeps what it delivered
+        elif packet.era == holders.era:
             out.transmits.append(((src,), g, packet.era, holders.word(), b""))
 
     # -- questions --------------------------------------------------------------------------------
@@ -157,10 +134,8 @@ class Gate(PlainState):
         """See to it that the first of the queue does not wait for a word that was lost."""
         if self.watched is None:
             first = self.watched = self.queue[0]
-            period_ms = self.options.retry_ms
-            if not self.groups[first[0]].is_member:
-                period_ms = self.options.ack_delay_ms
-            out.timers.append((first[0], ASK, period_ms * min(1 << self.asks, MAX_BACKOFF)))
+            wait_ms = self.options.retry_ms * min(1 << self.asks, MAX_BACKOFF)
+            out.timers.append((first[0], ASK, wait_ms))
 
     def on_timer(self, out: Output) -> None:
         """If the first of the queue is what it was: a word was lost, somebody is slow, or dead."""
@@ -169,11 +144,7 @@ class Gate(PlainState):
             self.asks = 0
             return
         self.asks += 1
-        holders = self.groups[watched[0]]
-        if holders.is_member or self.asks <= MAX_ASKS:
-            self._ask(out, watched)
-        else:
-            holders.members = ()  # nobody is left who would have to deliver it
+        self._ask(out, watched)
 
     def _ask(self, out: Output, item: Queued) -> None:
         g, era, place, _ = item
@@ -201,10 +172,7 @@ class Gate(PlainState):
 
     def _first_awaited(self) -> Iterable[Awaited]:
         """What holds up a frame that itself may go: the first of the queue."""
-        for g, era, place, item in self.queue:
+        for g, _, _, item in self.queue:
             if not isinstance(item, View):
                 return (Awaited("frame", g, item[1], item[2]),)
-            if place != NO_PLACE and era == self.groups[g].era:
-                missing = self.groups[g].lacking(place)[0]
-                return (Awaited("copies", g, NOBODY, missing),)
         return ()

@@ -49,8 +49,6 @@ class Holders(PlainState):
         self.members: tuple[ProcessId, ...] = ()
         self.guests: tuple[ProcessId, ...] = ()
         self.here: dict[ProcessId, NumberSet] = {}  # delivered by the protocol here, per sender
-        self.since: dict[ProcessId, int] = {}  # a member holds only numbers above this one
-        self.entered = 0  # the same for this process
         self.words: dict[ProcessId, Word] = {}  # the marks that came from each
 
     @property
@@ -58,31 +56,12 @@ class Holders(PlainState):
         """Must a frame wait for more holders than this process?"""
         return self.durability not in (None, 0)
 
-    @property
-    def is_member(self) -> bool:
-        """Does this process hold frames for the others?"""
-        return self.me in self.members
-
     def begin(self, view: View) -> None:
-        """A new era: all counts begin again. Words that came ahead of it count now.
-
-        Or the same era once more, for who has left and numbers the group now, or is back: what it
-        had before may still wait here, and those it does not know came in after that. What it holds
-        it still holds, and others may ask for that.
-        """
-        known = self.since
-        if view.era != self.era:
-            known, self.here = dict.fromkeys(view.members, 0), {}
+        """A new era: all counts begin again. Words that came ahead of it count now."""
+        self.here = {}
         self.era = view.era
         self.members, self.guests = view.members, view.guests
-        self.since = {p: known.get(p, view.start) for p in view.members}
-        self.entered = max(view.start - 1, 0) if self.me in view.members else 0
         self.words = {p: word for p, word in self.words.items() if word[0] >= view.era}
-
-    def change(self, view: View) -> None:
-        """A view among the numbers of an era. Who comes in with it holds nothing from before."""
-        self.members, self.guests = view.members, view.guests
-        self.since = {p: self.since.get(p, view.start) for p in view.members}
 
     def deliver(self, delivery: Delivery) -> Place:
         """The protocol delivered a frame here."""
@@ -92,10 +71,6 @@ class Holders(PlainState):
             return NOBODY, number
         self.here.setdefault(q, NumberSet(self.limit)).add(n)
         return q, n
-
-    def last_here(self) -> Place:
-        """The last number delivered here, if frames are numbered."""
-        return NOBODY, self.here[NOBODY].mark if NOBODY in self.here else 0
 
     def word(self) -> Holding:
         """What this process tells the others."""
@@ -113,9 +88,6 @@ class Holders(PlainState):
             marks = {q: max(marks.get(q, 0), before.get(q, 0)) for q in before | marks}
         self.words[p] = (era, marks)
 
-    def _lacks_the_past(self, p: ProcessId) -> bool:
-        return self.since[p] <= self.entered and self.mark_of(p, NOBODY) < self.entered
-
     def _checked(self, marks: tuple[int, ...]) -> dict[ProcessId, int]:
         if len(marks) % 2 or len(marks) > 2 * self.limit:
             raise PeerError(f"{len(marks)} integers are no list of senders and marks")
@@ -131,20 +103,11 @@ class Holders(PlainState):
 
     def lacking(self, place: Place) -> tuple[int, list[ProcessId]]:
         """How many more must hold this frame, which is held here, and who does not; 0 and nobody
-        if it can be handed over.
-
-        Who came in has none of the numbers before. If one of those were lost, all after it would
-        be: they must be held by all who are to have them.
-        """
+        if it can be handed over."""
         q, number = place
-        if q == NOBODY and self.entered:
-            behind = [p for p in self.members if p != self.me and self._lacks_the_past(p)]
-            if behind:
-                return len(behind), behind
-        able = [p for p in self.members if self.since[p] < number or q != NOBODY]
-        without = [p for p in able if p != self.me and self.mark_of(p, q) < number]
-        needed = holders_needed(self.durability, len(self.members))
-        missing = min(needed, len(able)) - (len(able) - len(without))
+        without = [p for p in self.members if p != self.me and self.mark_of(p, q) < number]
+        holding = len(self.members) - len(without)
+        missing = holders_needed(self.durability, len(self.members)) - holding
         return (missing, without) if missing > 0 else (0, [])
 
 
