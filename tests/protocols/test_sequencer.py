@@ -456,6 +456,25 @@ def test_a_sender_learns_that_all_have_delivered_its_frames(way: Way) -> None:
     assert machine(b, 2).unstable(G) == ()
 
 
+def test_what_a_former_stay_left_untaken_holds_up_no_acknowledgement_of_the_next(way: Way) -> None:
+    b = bench(way.protocol, 1, 2, options=Options(ack_every=1, driver_consumes=True))
+    b.say(1, "a", "b")
+    b.carry()
+    change(b, way.protocol, left=(1,))
+    b.carry()
+    change(b, way.protocol, joined=(1,))
+    b.carry()
+    b.say(1, "c")
+    b.carry()
+    assert machine(b, 1).queue.taken < machine(b, 1).queue.R
+    b.step(1, Consumed(G, 1))  # "c": of "a" and "b" nothing is ever reported
+    assert machine(b, 1).queue.taken == machine(b, 1).queue.R
+    b.step(2, Consumed(G, 3))
+    b.settle()
+    assert b.stable[1] == 1
+    assert not b.faults
+
+
 # -- the sequencer is gone: a flush ---------------------------------------------------------------
 
 

@@ -128,6 +128,33 @@ def test_a_guest_that_asks_for_messages_gets_none(protocol: Protocol) -> None:
 
 
 @both
+def test_what_a_guest_sent_becomes_stable_though_it_is_a_member_now_and_silent(
+    protocol: Protocol,
+) -> None:
+    b = group(protocol)
+    b.say(9, "a")
+    b.bring(9)
+    change(b, protocol, joined=(9,))
+    b.settle()
+    assert b.story(9) == ["129"]
+    assert b.stable[9] == 1
+
+
+@both
+def test_one_that_was_a_guest_learns_as_a_member_that_all_have_what_it_sent_then(
+    protocol: Protocol,
+) -> None:
+    b = group(protocol)
+    b.say(9, "a")
+    b.bring(9)
+    change(b, protocol, joined=(9,))
+    assert (b.story(9)[-1], b.stable[9]) == ("129", 1)  # the flush gave it to all
+    b.say(9, "b")
+    b.settle()
+    assert (b.texts(1), b.stable[9]) == (["a", "b"], 2)
+
+
+@both
 def test_a_late_frame_of_a_former_visit_gets_no_number(protocol: Protocol) -> None:
     b = bench(protocol, 1, 2)
     outside(b, 9, protocol)

@@ -283,12 +283,22 @@ class SequencedProtocol(OrderingProtocol):
         self._know_frames(view.last)
         if self.me in view.senders and sent.S_first < 0:  # a stay begins: counts go on
             sent.S = sent.S_first = self.done.get(self.me, 0)
+        if not self.delivers and self.me in view.members:
+            self._come_in(view.group)
         self.delivers = view.group in self.member_of
         if self.me not in view.senders:
             sent.pending.clear()
         self._begin_era(view)
         if self.me not in view.senders:
             sent.S_first = -1
+
+    def _come_in(self, g: GroupId) -> None:
+        """Nothing is reported of a former stay any more. What this process sent as a guest, and the
+        flush gave to all, will not be delivered here: it is settled."""
+        self.queue.handed.clear()
+        n = self.done.get(self.me, 0)
+        if next(iter(self.sent.pending), n + 1) <= n:
+            self.sent.learn_as_guest(g, n, n, self.out)
 
     def _know_frames(self, last: Iterable[tuple[ProcessId, int]]) -> None:
         """What survivors know of others is known to all: also where a later stay begins."""
