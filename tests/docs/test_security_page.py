@@ -14,6 +14,8 @@ from ordercast.service.metrics import METRICS
 from ordercast.transport.contract import KiB, Limits, MiB
 from ordercast.transport.security import MAX_KEY_BYTES, MIN_KEY_BYTES
 from ordercast.transport.settings import Udp
+from ordercast.views.ahead import MAX_AHEAD, MAX_AHEAD_BYTES
+from ordercast.views.flush import PIECE, PIECE_BYTES
 from ordercast.wire.opening import MAX_OPENING
 
 PAGE = (Path(__file__).parents[2] / "docs" / "SECURITY.md").read_text(encoding="utf-8")
@@ -53,6 +55,9 @@ def test_the_page_states_the_limits_that_hold():
     assert row("largest frame")[0].startswith(f"{options.for_connections().max_frame // MiB} MiB")
     assert row("`max_held`")[0] == f"{options.max_held:,}"
     assert row("`max_held_bytes`")[0] == f"{options.max_held_bytes // MiB} MiB"
+    ahead, piece = MAX_AHEAD_BYTES // MiB, PIECE_BYTES // MiB
+    assert row("packets of a term that has not begun here")[0] == f"{ahead} MiB, {MAX_AHEAD:,}"
+    assert row("a piece of what a view change fetches")[0] == f"{piece} MiB, {PIECE}"
     assert row("`max_buffered`")[0] == f"{options.for_connections().max_buffered // MiB} MiB"
     assert row("`max_state`")[0] == f"{options.max_state // MiB} MiB"
     assert row("`reassembly_bytes`")[0] == f"{udp.reassembly_bytes // MiB} MiB"

@@ -53,6 +53,7 @@ from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView, won
 from ordercast.views import plausible
+from ordercast.views.ahead import Ahead
 from ordercast.views.directory import Directory
 from ordercast.views.headers import (
     AskRows,
@@ -78,7 +79,6 @@ from ordercast.views.target import Pages, Target, told
 
 SHARE = {"strong": 2, "weak": 1}  # members that groups with one sequencer share
 HOLD_UP = 5  # times the timeout of a silent node: so long a change waits for the word of one
-MAX_AHEAD = 4096  # packets of one node, of a term that has not begun here
 
 
 class Groups(Protocol):
@@ -136,7 +136,7 @@ class Changes(PlainState):
         self.prepared: Change | None = None
         self.is_ready = False  # ... and everything for it is here
         self.planner: tuple[ProcessId, int] = (-1, 0)  # who planned it, in which attempt
-        self.ahead: list[tuple[ProcessId, Any]] = []  # packets of a term that has not begun here
+        self.ahead = Ahead()  # packets of a term that has not begun here
         self.local: deque[Any] = deque()  # packets of this node to itself
         # as the coordinator
         self.target = Target(me, stride, refound_ticks)
@@ -196,8 +196,7 @@ class Changes(PlainState):
             self._ask(groups)
         else:
             self.press(groups)
-        ahead, self.ahead = self.ahead, []
-        for src, header in ahead:
+        for src, header in self.ahead.take():
             if src in self.nodes:
                 self._take_kept(groups, src, header)
 
@@ -234,16 +233,11 @@ class Changes(PlainState):
             raise PeerError(f"{type(header).__name__} is no word of a change")
         term = getattr(header, "term", self.term)
         if term > self.term:
-            self._keep_ahead(src, header)
+            self.ahead.keep(src, header)
         elif term == self.term and src in self.nodes and self._counts(rule):
             if not self._may_say(rule.says, src):
                 raise PeerError(f"{type(header).__name__} comes from {rule.says.value} only")
             getattr(self, rule.handler)(groups, src, header)
-
-    def _keep_ahead(self, src: ProcessId, header: Any) -> None:
-        if sum(1 for p, _ in self.ahead if p == src) >= MAX_AHEAD:
-            raise PeerError(f"more than {MAX_AHEAD} packets of a term that has not begun")
-        self.ahead.append((src, header))
 
     def _counts(self, rule: Rule) -> bool:
         """Is a word of this kind waited for, in the state of this node?"""
@@ -736,6 +730,7 @@ class Changes(PlainState):
             assert self.uninstalled and self.uninstalled <= nodes, "waits for somebody who is there"
         else:
             assert not (self.leads and self.halted), "nothing stays stopped"
+        self.ahead.invariants()
         self.directory.invariants()
         if self.leads:
             self.target.invariants(self.directory)

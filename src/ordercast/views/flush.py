@@ -7,7 +7,9 @@ stands between a page and the change.
     STOP at p      from now on nothing is sent or delivered in the groups of this machine;
                    what the application says waits
     REPORT         the ids of all frames that are held, no bodies
-    PLAN at p      FETCH the bodies that lack, from who has them, a piece at a time
+    PLAN at p      FETCH the bodies that lack, from who has them, a piece at a time. Who has them
+                   sends the first of a piece, up to so many bytes; p counts them, too, and asks
+                   for the rest in the next piece
     INSTALL at p   one Cut: the unions are delivered in the order of the protocol, the views begin;
                    then what the application said
 
@@ -30,6 +32,7 @@ from ordercast.core.uniting import FrameKey
 from ordercast.errors import PeerError
 
 PIECE = 16  # bodies that are asked for at a time, from each holder
+PIECE_BYTES = 1024 * 1024  # a piece ends with the body that brings it to this
 
 Wanted = tuple[GroupId, FrameKey]
 Stamp = tuple[int, ...]
@@ -61,6 +64,7 @@ class FrameFlush(PlainState):
         self.queued: list[Multicast] = []  # said while the groups are stopped
         self.lacking: dict[ProcessId, dict[Wanted, Stamp]] = {}  # by who holds it
         self.asked: set[Wanted] = set()  # those that are on their way
+        self.came: dict[tuple[ProcessId, GroupId], int] = {}  # bytes of the piece, by holder
 
     @property
     def is_stopped(self) -> bool:
@@ -109,7 +113,7 @@ class FrameFlush(PlainState):
                 raise PeerError(f"an era of group {g} ends, which was not stopped here")
 
     def prepare(self, nexts: Sequence[NextEra]) -> None:
-        self.lacking, self.asked = {}, set()
+        self.lacking, self.asked, self.came = {}, set(), {}
         for next_era in nexts:
             g, end = next_era.view.group, next_era.end
             assert isinstance(end, FramesEnd)
@@ -130,10 +134,11 @@ class FrameFlush(PlainState):
             self.asked.add((g, key))
             piece.setdefault(g, []).append(key)
         for g, keys in piece.items():
+            self.came[holder, g] = 0
             self.protocol.send(holder, g, FetchFrames(tuple(keys)))
 
     def unprepare(self, begun: Collection[GroupId] = ()) -> None:
-        self.lacking, self.asked = {}, set()
+        self.lacking, self.asked, self.came = {}, set(), {}
 
     def is_ready(self, g: GroupId, end: End) -> bool:
         return not any(h == g for lacking in self.lacking.values() for h, _ in lacking)
@@ -147,7 +152,7 @@ class FrameFlush(PlainState):
         for next_era in nexts:
             self.held.pop(next_era.view.group, None)
             self._note_part(next_era.view)
-        self.lacking, self.asked = {}, set()
+        self.lacking, self.asked, self.came = {}, set(), {}
         self.protocol.handle(Cut(tuple(flushes), tuple(e.view for e in nexts)))
         if not self.held:
             self.protocol.resume()
@@ -197,10 +202,14 @@ class FrameFlush(PlainState):
         here = self.held[g]
         if p not in self.protocol.views[g].peers or len(fetch.frames) > PIECE:
             raise PeerError(f"{len(fetch.frames)} frames of group {g} are asked for by process {p}")
+        sent = 0
         for key in fetch.frames:
             if key not in here:
                 raise PeerError(f"frame {key[1]} of process {key[0]} was never reported here")
+            if sent >= PIECE_BYTES:
+                return  # p has counted them, too, and asks for the rest
             self.protocol.send(p, g, FrameBody(*key), here[key].payload)
+            sent += len(here[key].payload)
 
     def _take(self, p: ProcessId, g: GroupId, body: FrameBody, payload: bytes) -> None:
         key = (body.origin, body.n)
@@ -209,6 +218,9 @@ class FrameFlush(PlainState):
             return  # of an attempt that is over
         self.asked.discard((g, key))
         self.held[g][key] = Kept(body.origin, body.n, lacking.pop((g, key)), payload)
+        self.came[p, g] += len(payload)
+        if self.came[p, g] >= PIECE_BYTES:  # it sends no more of this piece
+            self.asked.difference_update([wanted for wanted in lacking if wanted[0] == g])
         if not lacking:
             del self.lacking[p]
         elif self.asked.isdisjoint(lacking):
