@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import ordercast as oc
+from ordercast.core.protocol import Options
+from ordercast.protocols.sequencing.sequencer import FETCH_BYTES
 from ordercast.runtime.coordination import CALL_S, COMING_S
 from ordercast.runtime.options import NodeOptions
 from ordercast.service import http
@@ -55,6 +57,9 @@ def test_the_page_states_the_limits_that_hold():
     assert row("largest frame")[0].startswith(f"{options.for_connections().max_frame // MiB} MiB")
     assert row("`max_held`")[0] == f"{options.max_held:,}"
     assert row("`max_held_bytes`")[0] == f"{options.max_held_bytes // MiB} MiB"
+    for name in ("`max_held_bytes`, once more", "`max_held_bytes`, of a member"):
+        assert row(name)[0] == f"{Options().max_held_bytes // MiB} MiB"
+    assert row("answer to a FETCH")[0] == f"{FETCH_BYTES // MiB} MiB"
     ahead, piece = MAX_AHEAD_BYTES // MiB, PIECE_BYTES // MiB
     assert row("packets of a term that has not begun here")[0] == f"{ahead} MiB, {MAX_AHEAD:,}"
     assert row("a piece of what a view change fetches")[0] == f"{piece} MiB, {PIECE}"

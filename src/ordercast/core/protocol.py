@@ -52,6 +52,7 @@ class Options(msgspec.Struct, frozen=True):
     """The limits and delays of a protocol. Every one is a named option of a node."""
 
     max_held: int = 65_536  # frames held back, or kept for a view not installed yet
+    max_held_bytes: int = 256 * 1024 * 1024  # ... with what they name, where that can be much
     ack_every: int = 16  # acknowledge after so many frames ...
     ack_delay_ms: int = 5  # ... or so long after the first
     status_ms: int = 50  # an idle sender or sequencer repeats its marks after this

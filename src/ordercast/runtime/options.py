@@ -207,6 +207,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             gap_ms=self.gap_ms,
             silence_ms=self.silence_ms,
             max_held=self.max_held,
+            max_held_bytes=self.max_held_bytes,
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
             constant_resends=self.constant_resends,

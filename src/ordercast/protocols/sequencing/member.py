@@ -97,12 +97,13 @@ class Member(Part):
             return
         seat.expect(number.N)
         g, id = packet.group, (number.origin, number.n)
-        body = seat.bodies.pop(id, None)
+        body = seat.take_body(id)
         entry = Entry(packet.era, number.N, *id, number.context, number.needs, body or b"")
         if body is not None or seat.got >= number.N:
             self._hold(g, seat, entry)
-        elif len(seat.bodyless) < self.options.max_held:
-            seat.bodyless[id] = entry
+        else:
+            if not seat.await_body(entry):
+                self._note_turned_away(g, entry.origin, entry.n)
             seat.known = max(seat.known, number.N)
             self._await_missing(g, seat)
         seat.learn(max(number.N, seat.known), max(number.commit, seat.commit), number.stable)
@@ -114,13 +115,16 @@ class Member(Part):
         seat = self.seats.get(g)
         if seat is None or n <= seat.placed.get(p, 0):
             return
-        entry = seat.bodyless.pop((p, n), None)
+        entry = seat.take_bodyless((p, n))
         if entry is not None:
             full = Entry(entry.era, entry.N, p, n, entry.context, entry.needs, m)
             self._hold(g, seat, full)
             self.delivery.look_at(g, seat)
-        elif len(seat.bodies) < self.options.max_held:
-            seat.bodies[p, n] = m
+        else:
+            before = seat.turned_away
+            seat.await_number((p, n), m)
+            if seat.turned_away > before:
+                self._note_turned_away(g, p, n)
 
     def seat_in(self, g: GroupId) -> Seat | None:
         """The seat that a number of the era in force is for, if there is one."""
@@ -130,11 +134,19 @@ class Member(Part):
     def _hold(self, g: GroupId, seat: Seat, entry: Entry) -> None:
         if seat.bodies or seat.bodyless:
             seat.has_both(entry.origin, entry.n)
+        before = seat.turned_away
         if seat.hold(entry):
             witness = self.resilience.is_witness(self.views[g], entry.origin)
             self.owe(g, seat, 1, at_once=witness)
+        elif seat.turned_away > before:
+            self._note_turned_away(g, entry.origin, entry.n)
+            self._await_missing(g, seat)
         if seat.got < seat.known and self.options.lossy:
             self._await_missing(g, seat)
+
+    def _note_turned_away(self, g: GroupId, p: ProcessId, n: int) -> None:
+        """An honest sequencer may be far ahead of a gap: nobody is at fault."""
+        self.note("drop", g, p, n, "too much waits for what is missing (max_held_bytes)")
 
     def on_MARKS(self, p: ProcessId, packet: Receive) -> None:
         """COMMIT or STATUS."""
@@ -307,7 +319,9 @@ class Member(Part):
 
     def open_seat(self, g: GroupId, era: int) -> Seat:
         """A change lets this process in, with this era: it waits for all that comes before."""
-        seat = self.seats[g] = Seat(Stay.JOINING, (era - 1, END), self.options.max_held)
+        seat = self.seats[g] = Seat(
+            Stay.JOINING, (era - 1, END), self.options.max_held, self.options.max_held_bytes
+        )  # fmt: skip
         return seat
 
     def close_seat(self, g: GroupId) -> None:

@@ -13,6 +13,10 @@ from ordercast.core.events import View
 from ordercast.core.ids import ProcessId
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
+from ordercast.protocols.sequencing.weights import weight
+
+FrameName = tuple[ProcessId, int]
+"""(origin, its count): a frame of one group"""
 
 NOWHERE: Place = (0, 0)  # before everything of a group
 END = 1 << 62  # as a number: after everything of an era
@@ -38,6 +42,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
     @property
+    def weight(self) -> int:
+        """What it costs to keep it, in bytes."""
+        return weight(self.payload, self.context, self.needs)
+
+    @property
     def head(self) -> Head:
         """Without body and context."""
         return Head(self.N, self.origin, self.n, self.needs)
@@ -56,7 +65,7 @@ class Seat(PlainState):
     """What a member knows of one group. The queue may begin with the rest of older eras, each of
     them closed by a marker."""
 
-    def __init__(self, stay: Stay, at: Place, limit: int) -> None:
+    def __init__(self, stay: Stay, at: Place, limit: int, limit_bytes: int) -> None:
         self.stay = stay
         self.at = at  # last delivered
         self.number = 0  # of the view that the application is in
@@ -70,8 +79,11 @@ class Seat(PlainState):
         self.queue: deque[Entry | Marker] = deque()  # to be delivered, in order
         self.kept: dict[int, Entry] = {}  # of this era, not stable, by number
         self.ahead: dict[int, Entry] = {}  # came before one that is missing
-        self.bodyless: dict[tuple[ProcessId, int], Entry] = {}  # numbered; the body is on its way
-        self.bodies: dict[tuple[ProcessId, int], bytes] = {}  # came before their numbers
+        self.bodyless: dict[FrameName, Entry] = {}  # numbered; the body is on its way
+        self.ahead_bytes = 0  # what is ahead, or bodyless, costs
+        self.bodies: dict[FrameName, bytes] = {}  # came before their numbers
+        self.bodies_bytes = 0  # ... and what they cost
+        self.turned_away = 0  # frames and bodies for which there was no room: they are fetched
         self.last: dict[ProcessId, int] = {}  # the last frame of each origin, delivered or settled
         self.placed: dict[ProcessId, int] = {}  # ... and the last that is here with its number
         self.own: deque[tuple[int, int]] = deque()  # (N, n) of own frames that are not stable
@@ -79,7 +91,8 @@ class Seat(PlainState):
         self.owed = 0  # numbers taken since the last acknowledgement
         self.source: ProcessId | None = None  # in a change: has what is missing here
         self.ceiling = END  # in a change: nothing above this is taken up; it was not reported
-        self.limit = limit  # how far above `got` a number may lie
+        self.limit = limit  # how far above `got` a number may lie; how many frames may wait
+        self.limit_bytes = limit_bytes  # ... for a gap or a number before them, and for a body
 
     def begin(self, era: int, base: int, last: LastFrames) -> None:
         """A new era, after number `base`."""
@@ -87,13 +100,12 @@ class Seat(PlainState):
             self.taken = base
         self.stay, self.era, self.base = Stay.IN, era, base
         self.got = self.commit = self.stable = self.known = base
-        self.kept, self.ahead, self.bodyless = {}, {}, {}
+        self.kept, self.ahead, self.bodyless, self.ahead_bytes = {}, {}, {}, 0
         self.last, self.placed = dict(last), dict(last)
         self.told, self.owed, self.source = (base, base - 1), 0, None
         self.ceiling = END
-        self.bodies = {
-            (p, n): body for (p, n), body in self.bodies.items() if n > self.last.get(p, 0)
-        }
+        for p, n in [(p, n) for p, n in self.bodies if n <= self.last.get(p, 0)]:
+            self.take_body((p, n))
 
     @property
     def delivered(self) -> int:
@@ -109,12 +121,56 @@ class Seat(PlainState):
         if self.known < N:
             self.known = N
         if self.got + 1 < N or self.ceiling < N:
-            self.ahead[N] = entry
+            if self._has_room(entry):
+                self.ahead[N] = entry
             return False
         self._append(entry)
         if self.ahead:
             self._append_ahead()
         return True
+
+    def _has_room(self, entry: Entry) -> bool:
+        """A frame waits for others, or for its body. One that may not is fetched in its turn."""
+        cost = entry.weight
+        if self.ahead_bytes + cost > self.limit_bytes:
+            self.turned_away += 1
+            return False
+        self.ahead_bytes += cost
+        return True
+
+    def await_body(self, entry: Entry) -> bool:
+        """The number of a frame is here, and its body is not; False if there is no room."""
+        name = (entry.origin, entry.n)
+        self.take_bodyless(name)
+        if len(self.bodyless) >= self.limit:
+            self.turned_away += 1
+        elif self._has_room(entry):
+            self.bodyless[name] = entry
+        return name in self.bodyless
+
+    def take_bodyless(self, name: FrameName) -> Entry | None:
+        """The body of this frame is here, or it is known elsewhere."""
+        entry = self.bodyless.pop(name, None)
+        if entry is not None:
+            self.ahead_bytes -= entry.weight
+        return entry
+
+    def await_number(self, name: FrameName, m: bytes) -> None:
+        """The body of a frame is here, and its number is not."""
+        self.take_body(name)
+        cost = weight(m)
+        if len(self.bodies) >= self.limit or self.bodies_bytes + cost > self.limit_bytes:
+            self.turned_away += 1
+            return
+        self.bodies[name] = m
+        self.bodies_bytes += cost
+
+    def take_body(self, name: FrameName) -> bytes | None:
+        """The number of this frame is here."""
+        m = self.bodies.pop(name, None)
+        if m is not None:
+            self.bodies_bytes -= weight(m)
+        return m
 
     def has_number(self, origin: ProcessId, n: int) -> bool:
         """Is the number of this frame here?"""
@@ -125,8 +181,8 @@ class Seat(PlainState):
     def has_both(self, origin: ProcessId, n: int) -> None:
         """Number and body of a frame are here: nothing of it waits for the other half. If the body
         from its sender was lost, both came from the sequencer."""
-        self.bodyless.pop((origin, n), None)
-        self.bodies.pop((origin, n), None)
+        self.take_bodyless((origin, n))
+        self.take_body((origin, n))
 
     def expect(self, N: int) -> None:
         """A number that is not here yet: it may not lie too far above those that are."""
@@ -135,6 +191,7 @@ class Seat(PlainState):
 
     def _append_ahead(self) -> None:
         while self.got < self.ceiling and (entry := self.ahead.pop(self.got + 1, None)) is not None:
+            self.ahead_bytes -= entry.weight
             self._append(entry)
 
     def freeze(self) -> None:
@@ -146,7 +203,8 @@ class Seat(PlainState):
         """The era ends with this number; `source` has all up to it."""
         self.ceiling = max(end, self.got)
         self.known = max(self.known, end)
-        self.ahead = {N: entry for N, entry in self.ahead.items() if end >= N}
+        for N in [N for N in self.ahead if end < N]:
+            self.ahead_bytes -= self.ahead.pop(N).weight
         self._append_ahead()
         self.source = source
 
@@ -154,7 +212,8 @@ class Seat(PlainState):
         self.got = entry.N
         self.kept[entry.N] = entry
         self.placed[entry.origin] = entry.n
-        self.bodyless.pop((entry.origin, entry.n), None)
+        if self.bodyless:
+            self.take_bodyless((entry.origin, entry.n))
         self.queue.append(entry)
 
     def learn(self, N: int, commit: int, stable: int) -> None:
@@ -203,6 +262,9 @@ class Seat(PlainState):
         if self.stay is Stay.JOINING:
             assert not (self.queue or self.kept or self.ahead), "a joiner has nothing to deliver"
             return
+        waiting = (*self.ahead.values(), *self.bodyless.values())
+        assert self.ahead_bytes == sum(entry.weight for entry in waiting), "what waits is weighed"
+        assert self.bodies_bytes == sum(map(weight, self.bodies.values())), "bodies are weighed"
         places = [x.place if isinstance(x, Marker) else (x.era, x.N) for x in self.queue]
         ordered = zip((self.at, *places), places, strict=False)
         assert all(a < b for a, b in ordered), "the queue rises from what was delivered"

@@ -34,6 +34,9 @@ from ordercast.protocols.sequencing.headers import (
 )
 from ordercast.protocols.sequencing.part import Environment, Part
 from ordercast.protocols.sequencing.seat import Entry
+from ordercast.protocols.sequencing.weights import weight_of_request
+
+FETCH_BYTES = 16 * 1024 * 1024  # that are sent again for one FETCH; the last frame may exceed it
 
 
 class OwnMember(Protocol):
@@ -68,6 +71,7 @@ class Sequencer(Part):
         self.contexts = contexts
         self.books: dict[GroupId, Book] = {}
         self.waiting: dict[ProcessId, deque[Asked]] = {}  # requests that cannot be numbered yet
+        self.waiting_bytes: dict[ProcessId, int] = {}  # what they cost, by who asked
         self.uncommitted: set[GroupId] = set()  # not all that was numbered may be delivered
         self.numbered = 0  # frames, so far
 
@@ -95,23 +99,30 @@ class Sequencer(Part):
 
     def requested(self, p: ProcessId, asked: Asked) -> None:
         """Number it; or keep it until that is possible."""
-        waiting = self.waiting.get(p)
-        if waiting is None:
-            if self._take_up(p, asked):
-                return
-            waiting = self.waiting[p] = deque()
-        for place, held in enumerate(waiting):
-            if _is_same(held, asked):
-                # p asked with `after` a frame in a group that has moved away since: that request
-                # waits for ever. It is repeated without; what is said last counts.
-                waiting[place] = asked
-                break
-        else:
-            if len(waiting) >= self.options.max_held:
-                most = self.options.max_held
-                raise PeerError(f"more than {most} requests that cannot be numbered")
-            waiting.append(asked)
+        if p not in self.waiting and self._take_up(p, asked):
+            return
+        self._keep_waiting(p, asked)
         self.take_up_waiting(p)
+
+    def _keep_waiting(self, p: ProcessId, asked: Asked) -> None:
+        waiting = self.waiting.get(p, deque())
+        # p asked with `after` a frame in a group that has moved away since: that request waits for
+        # ever. It is repeated without; what is said last counts.
+        place = next((i for i, held in enumerate(waiting) if _is_same(held, asked)), len(waiting))
+        repeated = place < len(waiting)
+        cost = weight_of_request(asked) - (weight_of_request(waiting[place]) if repeated else 0)
+        cost += self.waiting_bytes.get(p, 0)
+        if not repeated and len(waiting) >= self.options.max_held:
+            most = self.options.max_held
+            raise PeerError(f"more than {most} requests that cannot be numbered")
+        if cost > self.options.max_held_bytes:
+            most = self.options.max_held_bytes
+            raise PeerError(f"more than {most} bytes of requests that cannot be numbered")
+        if repeated:
+            waiting[place] = asked
+        else:
+            waiting.append(asked)
+        self.waiting[p], self.waiting_bytes[p] = waiting, cost
 
     def take_up_waiting(self, p: ProcessId) -> None:
         """Requests that overtook others, or the change that begins their era."""
@@ -121,11 +132,27 @@ class Sequencer(Part):
             before = len(waiting)
             for _ in range(before):
                 asked = waiting.popleft()
-                if not self._take_up(p, asked):
+                if self._take_up_or_blame(p, asked):
+                    self.waiting_bytes[p] -= weight_of_request(asked)
+                else:
                     waiting.append(asked)
             moved = len(waiting) < before
         if waiting is not None and not waiting:
-            del self.waiting[p]
+            self.forget_waiting(p)
+
+    def forget_waiting(self, p: ProcessId) -> None:
+        """No request of p waits, or it is gone."""
+        self.waiting.pop(p, None)
+        self.waiting_bytes.pop(p, None)
+
+    def _take_up_or_blame(self, p: ProcessId, asked: Asked) -> bool:
+        """A fault in what has waited for a change is that of its sender: whoever brings the change
+        has said nothing wrong, and the change goes on."""
+        try:
+            return self._take_up(p, asked)
+        except PeerError as fault:
+            self.out.faults.append((p, str(fault)))
+            return True
 
     def _take_up(self, p: ProcessId, asked: Asked) -> bool:
         """Number it, if that is possible now; False if it must wait."""
@@ -333,11 +360,13 @@ class Sequencer(Part):
             raise PeerError(f"numbers {fetch.first} to {fetch.last} are no batch")
         book = self.books.get(g)
         frames = self.member.kept(g) if book is None else book.frames
+        sent = 0
         for N in range(fetch.first, fetch.last + 1):
             entry = frames.get(N)
-            if entry is not None:
+            if entry is not None and sent < FETCH_BYTES:  # p asks again for what is left
                 self.note("retransmit", g, entry.origin, entry.n, "fetched")
                 self._send_entry(p, g, entry)
+                sent += entry.weight
 
     def _send_entry(self, p: ProcessId, g: GroupId, entry: Entry) -> None:
         book = self.books.get(g)
@@ -379,6 +408,8 @@ class Sequencer(Part):
     def check(self) -> None:
         """What must always hold of a sequencer."""
         assert self.views.keys() >= self.books.keys(), "only a known group is numbered"
+        costs = {p: sum(map(weight_of_request, waiting)) for p, waiting in self.waiting.items()}
+        assert self.waiting_bytes == costs, "requests that wait are weighed"
         for g, view in self.views.items():
             book = self.books.get(g)
             assert (book is not None) == (view.leader == self.me), "a book iff it is the sequencer"

@@ -49,6 +49,7 @@ from ordercast.protocols.sequencing.sequencer import Sequencer
 from ordercast.protocols.sequencing.settling import needed, settle
 from ordercast.protocols.sequencing.table import TABLE, Says, check
 from ordercast.protocols.sequencing.timers import Timers
+from ordercast.protocols.sequencing.weights import weight_of_packet
 
 Handler = Callable[[ProcessId, Receive], None]
 
@@ -84,6 +85,7 @@ class SequencingService(OrderingProtocol):
         self.delivery = self.delivery_part()
         self.changes = self.changes_part()
         self.early_of: dict[ProcessId, int] = {}  # packets of each peer that came too early
+        self.early_bytes: dict[ProcessId, int] = {}  # ... and what they cost
         super().__init__(me, options)  # at last: it sets `out`, which connects the parts
 
     # -- the parts --------------------------------------------------------------------------------
@@ -169,7 +171,12 @@ class SequencingService(OrderingProtocol):
         count = self.early_of.get(packet.src, 0)
         if count >= self.options.max_held:
             raise PeerError(f"more than {self.options.max_held} packets of eras not begun here")
+        size = self.early_bytes.get(packet.src, 0) + weight_of_packet(packet)
+        if size > self.options.max_held_bytes:
+            most = self.options.max_held_bytes
+            raise PeerError(f"more than {most} bytes of packets of eras not begun here")
         self.early_of[packet.src] = count + 1
+        self.early_bytes[packet.src] = size
         self.early.append(packet)
 
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -244,7 +251,7 @@ class SequencingService(OrderingProtocol):
         self.changes.change(number, nexts)
         for view in (next_era.view for next_era in nexts):
             self.others[view.group] = tuple(p for p in view.members if p != self.me)
-        early, self.early, self.early_of = self.early, [], {}
+        early, self.early, self.early_of, self.early_bytes = self.early, [], {}, {}
         for packet in early:
             self.receive(packet)
         self.changes.go_on()
@@ -259,6 +266,7 @@ class SequencingService(OrderingProtocol):
         self.member_of.discard(g)
         self.early = [packet for packet in self.early if packet.group != g]
         self.early_of = dict(Counter(packet.src for packet in self.early))
+        self.early_bytes = self._weighed_early()
         self.sender.pump()
         self.delivery.go_on()
 
@@ -266,7 +274,14 @@ class SequencingService(OrderingProtocol):
         super().drop_early(gone)
         for p in gone:
             self.early_of.pop(p, None)
-            self.sequencer.waiting.pop(p, None)
+            self.early_bytes.pop(p, None)
+            self.sequencer.forget_waiting(p)
+
+    def _weighed_early(self) -> dict[ProcessId, int]:
+        weighed: Counter[ProcessId] = Counter()
+        for packet in self.early:
+            weighed[packet.src] += weight_of_packet(packet)
+        return dict(weighed)
 
     def begin_visit(self, g: GroupId) -> None:
         """This process sends to g as a guest from now on."""
@@ -307,6 +322,7 @@ class SequencingService(OrderingProtocol):
             assert seat is None or seat.got == book.N, "who numbers a group and is in it has it all"
         waiting = Counter(packet.src for packet in self.early)
         assert waiting == self.early_of, "every packet that came too early is counted"
+        assert self._weighed_early() == self.early_bytes, "... and weighed"
 
     # -- not used: every view of this service begins by a change -----------------------------------
 
