@@ -17,11 +17,13 @@ GROUP = GroupEntry(1, "g", "causal", "cbcast", 0)
 class FewNodes:
     """0 coordinates."""
 
+    kind = Process
+
     def __init__(self, count, group=GROUP):
         self.faults, self.flight = [], []  # (at, by, why); (to, packet)
         self.delivered = {p: [] for p in range(count)}
         self.nodes = {
-            p: Process(NodeEntry(p, f"n{p}", 1), PROTOCOLS, cluster_options=OPTIONS)
+            p: self.kind(NodeEntry(p, f"n{p}", 1), PROTOCOLS, cluster_options=OPTIONS)
             for p in range(count)
         }
         self.step(0, Found())

@@ -35,7 +35,7 @@ from ordercast.membership.agreement_table import Standing
 from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.membership.options import ClusterOptions
-from ordercast.process import explained
+from ordercast.process import explained, standing
 from ordercast.process.commands import (
     COMMANDS,
     Broken,
@@ -613,6 +613,7 @@ class Process(PlainState):
         if self.over or self.agreement.view is None:
             return
         self.changes.invariants()
+        standing.check(self)
         for machine in self.groups.all_changing():
             machine.invariants()  # type: ignore[attr-defined]
 

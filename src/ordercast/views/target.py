@@ -542,8 +542,10 @@ class Target(PlainState):
             for g in placement.host:
                 found = self.aim_of(directory, g)
                 assert found is not None, "only groups that there are have a place"
-                if g in self.aims:
-                    assert placement.host[g] == found.leader, "a group is where it is placed"
+                assert placement.host[g] == found.leader, "a group is where it is placed"
+        for g in (*directory.rows, *self.aims):
+            placed = self.placements.get(self._protocol(directory, g))
+            assert placed is None or g in placed.host, "every group that is numbered has a place"
 
 
 def told(rows: Iterable[Row]) -> tuple[ProcessId, ...]:
