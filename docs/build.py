@@ -18,6 +18,7 @@ from ordercast.membership import agreement_table
 from ordercast.pipeline.tables import schema as tables
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencing import table as sequencing_table
+from ordercast.runtime import control_table
 from ordercast.runtime.keywords import (
     Access,
     Delivery,
@@ -93,7 +94,10 @@ def pages() -> dict[Path, str]:
         DOCS / "RESULTS.md": results.page(),
         DOCS / "NODE_VIEWS.md": _filled(DOCS / "NODE_VIEWS.md", agreement_table.markdown()),
         DOCS / "SECURITY.md": _filled(
-            DOCS / "SECURITY.md", views_table.markdown(), sequencing_table.markdown()
+            DOCS / "SECURITY.md",
+            control_table.markdown(),
+            views_table.markdown(),
+            sequencing_table.markdown(),
         ),
     }
     for name, protocol in PROTOCOLS.items():

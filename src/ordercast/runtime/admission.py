@@ -129,6 +129,10 @@ class Admission:
             conn.close("no way in here")
         return got
 
+    def asks(self, conn: Connection) -> bool:
+        """Is the other side of this connection asked?"""
+        return conn in self._answers
+
     def handle(self, conn: Connection, message: Control) -> None:
         """An answer of a seed. Being let in takes effect at once: packets may follow."""
         if isinstance(message, Apply):
@@ -137,9 +141,9 @@ class Admission:
             return
         if isinstance(message, Goodbye):  # it leaves; the end of the connection tells who waits
             return
-        answer = self._answers.get(conn)
-        if answer is None or answer.done():
-            raise PeerError(f"{type(message).__name__} came unasked")
+        answer = self._answers[conn]
+        if answer.done():
+            raise PeerError(f"{type(message).__name__} came twice")
         if isinstance(message, Admitted):
             self._presence.admitted(conn, message)
         answer.set_result(message)

@@ -228,6 +228,10 @@ class Coordination:
             if node.name == name and node != but:
                 self.give_up(node.pid)
 
+    def is_expected(self, pid: ProcessId) -> bool:
+        """May it come in, and is in no view yet?"""
+        return pid in self._expected
+
     def is_in(self, pid: ProcessId) -> None:
         """The node view has it now."""
         self._forget(pid)

@@ -135,14 +135,18 @@ class Founding:
             self._noted[hello.advertise] = None
             self._since_asked.add(hello.advertise)
 
+    def asks(self, conn: Connection) -> bool:
+        """Is the other side of this connection asked?"""
+        return conn in self._answers
+
     def handle(self, conn: Connection, message: Control, payload: bytes) -> None:
         """An answer; or somebody who wants to be let in."""
         if isinstance(message, Apply):
             conn.send(encode(Refused("joining", "it is about to start the cluster, or to join it")))
             conn.close("refused")
         elif isinstance(message, StatusReply):
-            answer = self._answers.get(conn)
-            if answer is not None and not answer.done():
+            answer = self._answers[conn]
+            if not answer.done():
                 answer.set_result(payload)
 
     def closed(self, conn: Connection, reason: str) -> None:

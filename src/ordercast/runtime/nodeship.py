@@ -20,6 +20,7 @@ from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, 
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Met, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
+from ordercast.runtime.control_table import Speaker
 from ordercast.runtime.join_timeouts import (
     all_nodes_gone,
     members_unreachable,
@@ -177,35 +178,50 @@ class Nodeship:
 
     # -- what others say --------------------------------------------------------------------------
 
-    def handle(self, conn: Connection, pid: ProcessId | None, message: Control) -> None:
+    def speaker(self, pid: ProcessId) -> Speaker:
+        """What a node is to this one, which has a connection to it."""
+        presence = self._presence
+        stack = presence.engine.stack
+        if pid not in presence.directory.live:
+            return Speaker.GONE
+        if pid == self.coordinator.pid:
+            return Speaker.COORDINATOR
+        if stack.node_view is None:
+            is_new = presence.coordination.is_expected(pid)
+        else:
+            is_new = pid not in stack.pids
+        return Speaker.NEWCOMER if is_new else Speaker.NODE
+
+    def consider(self, conn: Connection, message: Control) -> None:
+        """Of somebody who is nobody yet."""
+        if isinstance(message, Apply):
+            assert conn.hello is not None
+            self._presence.coordination.consider(conn, conn.hello, message)
+        else:
+            assert isinstance(message, Goodbye), "the table lets nothing else through"
+
+    def keep(self, pid: ProcessId, message: Control) -> None:
+        """Its sender may coordinate from now on, and be ahead of this node."""
+        assert isinstance(message, NodeUp | NodeDown), "the table keeps nothing else"
+        self._untimely = [*self._untimely, (pid, message)][-MAX_UNTIMELY:]
+
+    def handle(self, pid: ProcessId, message: Control) -> None:
         """A control message that concerns nodes or groups."""
         presence = self._presence
-        if pid is None:
-            if isinstance(message, Apply):
-                assert conn.hello is not None
-                presence.coordination.consider(conn, conn.hello, message)
-            elif not isinstance(message, Goodbye):
-                raise PeerError(f"{type(message).__name__} from a node that was not let in")
-        elif isinstance(message, Goodbye) and pid not in presence.engine.stack.pids:
+        if isinstance(message, Goodbye) and pid not in presence.engine.stack.pids:
             presence.coordination.give_up(pid)
         elif isinstance(message, Goodbye):
             asyncio.get_running_loop().call_later(GRACE_S, self._gone_in_order, pid)
-        elif pid not in presence.directory.live:
-            return  # excluded a moment ago
         elif isinstance(message, NodeUp | NodeDown):
-            self._told_by_coordinator(pid, message)
-        elif pid not in presence.engine.stack.pids:
-            raise PeerError(f"{type(message).__name__} from a node that is not in the view")
+            self._told_by_coordinator(message)
         elif isinstance(message, Lost):
             self._note_lost(pid, message)
         else:
             self.requests.handle(pid, message)
 
-    def _told_by_coordinator(self, pid: ProcessId, message: NodeUp | NodeDown) -> None:
-        """Nobody else says who may come in. One that coordinates from now on may be ahead of us."""
-        if pid != self.coordinator.pid:
-            self._untimely = [*self._untimely, (pid, message)][-MAX_UNTIMELY:]
-        elif isinstance(message, NodeUp):
+    def _told_by_coordinator(self, message: NodeUp | NodeDown) -> None:
+        """Who may come in, and who is gone."""
+        if isinstance(message, NodeUp):
             self._presence.coordination.expect(message.node)
         else:
             self._lost_contact(message.pid)
@@ -350,7 +366,7 @@ class Nodeship:
         untimely, self._untimely = self._untimely, []
         for pid, message in untimely:
             if pid == self.coordinator.pid:
-                self._told_by_coordinator(pid, message)
+                self._told_by_coordinator(message)
         if succession and not self.succession.done():
             done, self.succession = self.succession, asyncio.get_running_loop().create_future()
             done.set_result(None)

@@ -368,14 +368,11 @@ class Peers:
                 return
 
     def on_control(self, conn: Connection, frame: Frame) -> None:
-        """Handle what concerns connections; the rest goes to the owner."""
+        """Note a good-bye; what follows from a message is decided by the owner."""
         message = decode(frame)
         if isinstance(message, Goodbye):
             self._parting.add(conn)
             self._hear_no_more(conn)
-        elif isinstance(message, Welcome):
-            self._welcomed(conn)
-            return
         self._owner.on_control(conn, self._pid_of.get(conn), frame)
 
     def _hear_no_more(self, conn: Connection) -> None:
@@ -385,12 +382,18 @@ class Peers:
         if self.datagrams is not None and pid is not None:
             self.datagrams.remove_peer(pid)
 
-    def _welcomed(self, conn: Connection) -> None:
-        # At once: packets may follow in the same read.
-        identity = str(conn.hello.identity) if conn.hello is not None else ""
-        pid, welcome = self._awaited.get(identity, (None, None))
-        if pid is None or welcome is None or conn.accepted:
-            raise PeerError("a Welcome that nobody waits for")
+    def asks(self, conn: Connection) -> bool:
+        """Is a Welcome awaited on this connection?"""
+        return (
+            conn.hello is not None
+            and not conn.accepted
+            and (str(conn.hello.identity) in self._awaited)
+        )
+
+    def welcomed(self, conn: Connection) -> None:
+        """The other side knows us. At once: packets may follow in the same read."""
+        assert conn.hello is not None
+        pid, welcome = self._awaited[str(conn.hello.identity)]
         self.bind(conn, pid)
         if not welcome.done():
             welcome.set_result(None)

@@ -35,9 +35,11 @@ from ordercast.runtime.control import (
     PulseKey,
     StatusReply,
     StatusRequest,
+    Welcome,
     decode,
     encode,
 )
+from ordercast.runtime.control_table import Speaker, Standing, Verdict, admit, who
 from ordercast.runtime.coordination import Coordination
 from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
@@ -418,6 +420,35 @@ class Presence:
     def _obey(
         self, conn: Connection, pid: ProcessId | None, message: Control, payload: bytes
     ) -> None:
+        """Who may say what stands in `control_table`, and nowhere else."""
+        standing, speaker = self._standing, self._speaker(conn, pid)
+        verdict = admit(message, standing, speaker)
+        if verdict is Verdict.TAKEN:
+            self._hand_over(conn, pid, message, payload)
+        elif verdict is Verdict.KEPT:
+            assert pid is not None, "only of nodes that were let in"
+            self.nodeship.keep(pid, message)
+        elif verdict is Verdict.REFUSED:
+            raise PeerError(f"{type(message).__name__} is not for {who(speaker)} to say")
+
+    @property
+    def _standing(self) -> Standing:
+        if self._founding is not None:
+            return Standing.FOUNDING
+        if self._admission is not None:
+            return Standing.JOINING
+        return Standing.IN if self.in_cluster and self.error is None else Standing.ENDED
+
+    def _speaker(self, conn: Connection, pid: ProcessId | None) -> Speaker:
+        if pid is not None:
+            return self.nodeship.speaker(pid)
+        asks = (self._founding or self._admission or self.peers).asks(conn)
+        return Speaker.ASKED if asks else Speaker.STRANGER
+
+    def _hand_over(
+        self, conn: Connection, pid: ProcessId | None, message: Control, payload: bytes
+    ) -> None:
+        """A message that its sender may say."""
         if isinstance(message, StatusRequest):
             conn.send(encode(StatusReply(), status_json(self)))
         elif isinstance(message, Dialback):
@@ -428,17 +459,18 @@ class Presence:
             self._founding.handle(conn, message, payload)
         elif self._admission is not None:
             self._admission.handle(conn, message)
-        elif self.in_cluster and self.error is None:
-            if isinstance(message, PulseKey):
-                if pid is not None:
-                    self.pulses.take_key(pid, conn, message)
-            elif isinstance(message, NotReading):
-                if pid is not None:
-                    self.reading.take(pid, message)
-            elif isinstance(message, ABOUT_STATE):
-                self.states.handle(pid, message, payload)
-            else:
-                self.nodeship.handle(conn, pid, message)
+        elif isinstance(message, Welcome):
+            self.peers.welcomed(conn)
+        elif pid is None:
+            self.nodeship.consider(conn, message)
+        elif isinstance(message, PulseKey):
+            self.pulses.take_key(pid, conn, message)
+        elif isinstance(message, NotReading):
+            self.reading.take(pid, message)
+        elif isinstance(message, ABOUT_STATE):
+            self.states.handle(pid, message, payload)
+        else:
+            self.nodeship.handle(pid, message)
 
     def on_fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol."""

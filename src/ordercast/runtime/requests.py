@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import DeliveryLevel
-from ordercast.errors import OrderMismatch, PeerError, UsageError
+from ordercast.errors import OrderMismatch, UsageError
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.group_names import GroupNames, wanted
@@ -92,14 +92,13 @@ class Requests:
         """A question of another node, or an answer."""
         stack = self._presence.engine.stack
         if isinstance(message, Enter | Visit):
-            if stack.coordinates and pid in stack.pids:
+            if stack.coordinates:
                 self._presence.peers.tell(pid, self.names.answer(message))
-        elif isinstance(message, Entered | NotEntered):
-            pending = self._pending.get(message.request)
-            if pending is not None and pid == stack.coordinator:
-                self._take(pending, message)
         else:
-            raise PeerError(f"{type(message).__name__} is no message to a node")
+            assert isinstance(message, Entered | NotEntered), "the table lets nothing else through"
+            pending = self._pending.get(message.request)
+            if pending is not None:
+                self._take(pending, message)
 
     def _take(self, pending: Pending, answer: Control) -> None:
         if pending.answer.done():

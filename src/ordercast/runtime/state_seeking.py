@@ -63,6 +63,8 @@ class Seeking:
         peers.tell_all(StateSought(self.group))
         await self._until(lambda: not self._silent, ANSWER_S, lambda: len(self._silent))
         for _, pid in sorted((place, pid) for pid, place in self._offers.items() if place >= 0):
+            if pid not in self._presence.engine.stack.pids:
+                continue  # in no view yet, as far as is known here: it has no say
             request = self._ask(pid, 0)
             if await self._is_promised(request):
                 return

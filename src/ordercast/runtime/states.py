@@ -70,10 +70,8 @@ class States:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def handle(self, pid: ProcessId | None, message: Control, payload: bytes) -> None:
+    def handle(self, pid: ProcessId, message: Control, payload: bytes) -> None:
         """One of `ABOUT_STATE`."""
-        if pid is None:
-            raise PeerError(f"{type(message).__name__} from a node that was not let in")
         if isinstance(message, StateSought):
             self._note(pid, message.group)
         elif isinstance(message, StateSettled):
