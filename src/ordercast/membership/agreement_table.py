@@ -85,7 +85,7 @@ class Rule(msgspec.Struct, frozen=True):
     names_view: bool = True  # it counts only in the view that it names
     phase: Phase | None = None  # of the receiver's attempt; in another phase it comes too late
     policy: Policy | None = None  # it exists only where partitions are treated so
-    outside: str | None = None  # the method, at a node that is still outside
+    outside: str | None = None  # the method, at a node that is still outside: it knows no roles
 
 
 RULES: tuple[Rule, ...] = (
@@ -227,8 +227,8 @@ def _who(rule: Rule) -> str:
 
 
 def _where(rule: Rule) -> str:
-    outside = (Standing.OUTSIDE,) if rule.outside is not None else ()
-    where = ", ".join(standing.name for standing in (*outside, *rule.at))
+    outside = ("OUTSIDE (of anybody)",) if rule.outside is not None else ()
+    where = ", ".join((*outside, *(standing.name for standing in rule.at)))
     if rule.phase is not None:
         where += f", and leads ({rule.phase.name})"
     return where if rule.policy is None else f'{where}; only with `partition="{rule.policy}"`'
