@@ -251,8 +251,11 @@ class Changes(PlainState):
             return src in self.asked or src in self.reports
         if says is Says.PLANNED:
             return self.planned is not None and src in self.planned.who
+        if says is Says.INSTALLING:
+            return src == self.me or (self.newest is not None and src in self.newest.who)
         if says is Says.ROWS:
             return src == self.coordinator or (self.leads and src == self.rows_from)
+        assert says is Says.NODE
         return True
 
     # -- what this node wants ---------------------------------------------------------------------
