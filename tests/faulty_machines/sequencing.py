@@ -136,7 +136,7 @@ class MergingChanges(EraChanges):
         super()._mark_end(number, view, end)
         era, known = self.sender.context.get(view.group, (0, 0))
         if joins and era == view.era and known > end.end:
-            self.member.seats[view.group].begin(era, known, end.last)
+            self.member.seats[view.group].begin(era, known, end.last, view.members)
 
 
 class MergesForeignGroups(CausalWithoutHolding):

@@ -195,7 +195,7 @@ class EraChanges(Part):
             self.sender.outbox.begin(g)
         marker = Marker(view, (view.era, end.end), number, inside)
         self.delivery.end_era(seat, marker)
-        seat.begin(view.era, end.end, end.last)
+        seat.begin(view.era, end.end, end.last, view.members)
         if inside:
             self.member.member_of.add(g)
         else:

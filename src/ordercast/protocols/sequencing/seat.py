@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -94,8 +94,8 @@ class Seat(PlainState):
         self.limit = limit  # how far above `got` a number may lie; how many frames may wait
         self.limit_bytes = limit_bytes  # ... for a gap or a number before them, and for a body
 
-    def begin(self, era: int, base: int, last: LastFrames) -> None:
-        """A new era, after number `base`."""
+    def begin(self, era: int, base: int, last: LastFrames, members: Collection[ProcessId]) -> None:
+        """A new era of these, after number `base`."""
         if self.stay is not Stay.IN:
             self.taken = base
         self.stay, self.era, self.base = Stay.IN, era, base
@@ -104,7 +104,9 @@ class Seat(PlainState):
         self.last, self.placed = dict(last), dict(last)
         self.told, self.owed, self.source = (base, base - 1), 0, None
         self.ceiling = END
-        for p, n in [(p, n) for p, n in self.bodies if n <= self.last.get(p, 0)]:
+        for p, n in [
+            (p, n) for p, n in self.bodies if p not in members or n <= self.last.get(p, 0)
+        ]:
             self.take_body((p, n))
 
     @property

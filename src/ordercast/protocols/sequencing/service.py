@@ -47,7 +47,7 @@ from ordercast.protocols.sequencing.resilience import Resilience
 from ordercast.protocols.sequencing.sender import Sender
 from ordercast.protocols.sequencing.sequencer import Sequencer
 from ordercast.protocols.sequencing.settling import needed, settle
-from ordercast.protocols.sequencing.table import TABLE, Says, check
+from ordercast.protocols.sequencing.table import TABLE, Rule, Says, check
 from ordercast.protocols.sequencing.timers import Timers
 from ordercast.protocols.sequencing.weights import weight_of_packet
 
@@ -151,10 +151,18 @@ class SequencingService(OrderingProtocol):
         elif view is not None and packet.era < view.era:
             self.note("drop", packet.group, packet.src, 0, "older era")
             return
-        elif not rule.waits:
+        elif not self._may_wait(rule, packet.src, view):
             self._keep_early(packet)
             return
         self.takes[kind](packet.src, packet)
+
+    def _may_wait(self, rule: Rule, p: ProcessId, view: View | None) -> bool:
+        """May the part that takes such packets have this one, of an era to come, at once? Not if
+        its sender may not say it yet: q is in no view of the group that is known here, and spreads
+        a frame. A body that is kept for it would never be asked for, and takes the room of others.
+        """
+        may_say = rule.says is Says.NODE or (view is not None and self._may_say(rule.says, p, view))
+        return rule.waits and may_say
 
     def _may_say(self, says: Says, p: ProcessId, view: View) -> bool:
         if says is Says.NODE:
