@@ -190,7 +190,11 @@ class FrameFlush(PlainState):
     def receive(self, packet: Receive) -> None:
         """A body is asked for, or one came."""
         view = self.protocol.views.get(packet.group)
-        if view is None or packet.era != view.era or packet.group not in self.held:
+        if view is None or packet.era != view.era:
+            return  # of an era that is over
+        if packet.src not in view.peers:
+            raise PeerError(f"{type(packet.header).__name__} comes from those in the group only")
+        if packet.group not in self.held:
             return  # of an attempt that is over
         if isinstance(packet.header, FetchFrames):
             self._serve(packet.src, packet.group, packet.header)
@@ -200,8 +204,8 @@ class FrameFlush(PlainState):
 
     def _serve(self, p: ProcessId, g: GroupId, fetch: FetchFrames) -> None:
         here = self.held[g]
-        if p not in self.protocol.views[g].peers or len(fetch.frames) > PIECE:
-            raise PeerError(f"{len(fetch.frames)} frames of group {g} are asked for by process {p}")
+        if len(fetch.frames) > PIECE:
+            raise PeerError(f"{len(fetch.frames)} frames of group {g} are asked for at a time")
         sent = 0
         for key in fetch.frames:
             if key not in here:
