@@ -1,4 +1,4 @@
-"""A few nodes in one group, on a network that carries packets when it is asked to."""
+"""A few nodes, a group of all or some, on a network that carries packets when it is asked to."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class FewNodes:
 
     kind = Process
 
-    def __init__(self, count, group=GROUP):
+    def __init__(self, count, group=GROUP, members=None):
         self.faults, self.flight = [], []  # (at, by, why); (to, packet)
+        self.notes = []  # (at, kind, group, sender, n, remark)
         self.delivered = {p: [] for p in range(count)}
         self.nodes = {
             p: self.kind(NodeEntry(p, f"n{p}", 1), PROTOCOLS, cluster_options=OPTIONS)
@@ -34,23 +35,26 @@ class FewNodes:
         for p in range(1, count):
             self.step(p, Seek((0,)))
             self.carry()
-        for p in self.nodes:
+        for p in self.nodes if members is None else members:
             self.step(p, Join(group, "member"))
+            if members is not None:
+                self.carry()
         self.carry()
 
     def step(self, p, event):
         """One event, and what it brings about."""
         out = self.nodes[p].step([event])
         self.faults += [(p, *fault) for fault in out.faults]
+        self.notes += [(p, *note) for note in out.notes]
         self.delivered[p] += [item[4] for item in out.deliveries if isinstance(item, tuple)]
         for to, group, era, header, payload in out.transmits:
             packet = Receive(p, group, era, header, payload)
             self.flight += [(q, packet) for q in to]
         self.nodes[p].invariants()
 
-    def hear(self, p, src, header, group=CLUSTER_GROUP, era=0):
+    def hear(self, p, src, header, group=CLUSTER_GROUP, era=0, payload=b""):
         """A packet that its sender may have made up."""
-        self.step(p, Receive(src, group, era, header))
+        self.step(p, Receive(src, group, era, header, payload))
 
     def carry(self):
         """Until nothing is under way."""
