@@ -148,7 +148,7 @@ def test_what_a_stranger_says_that_it_holds_counts_for_nobody(name):
             assert footprint(member.node, words=False) == without and not said
             assert all(who == STRANGER for _, who, _ in faults)
         [holders] = [gate.groups[G] for gate in member.node.groups.gates.all()]
-        assert STRANGER not in holders.since and set(holders.words) <= {*MEMBERS, STRANGER}
+        assert STRANGER not in holders.members and set(holders.words) <= {*MEMBERS, STRANGER}
         before = footprint(member.node)
         faults, _, said = member.hear(AskHolding(), era)
         assert footprint(member.node) == before and not faults
