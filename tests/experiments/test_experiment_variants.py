@@ -11,7 +11,8 @@ from ordercast.errors import ConfigError
 from ordercast.experiments.arrange import arranged
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.trial import Row, Trial, run_trial
-from ordercast.experiments.variants import BLOCKING, WITHOUT_HEARSAY
+from ordercast.experiments.variants import BLOCKING, CONSTANT_RESENDS, WITHOUT_HEARSAY
+from ordercast.protocols.registry import PROTOCOLS
 from sequencers import S, Served
 
 RING = Coordinates(
@@ -74,4 +75,20 @@ def test_a_blocking_sender_has_one_message_under_way(protocol: str) -> None:
 def test_only_senders_to_several_sequencers_block() -> None:
     given = Coordinates(protocol="cbcast", options=(("blocking", True),))
     with pytest.raises(ConfigError, match="blocking = true and protocol = 'cbcast'"):
+        arranged(given)
+
+
+def test_constant_limits_are_a_variant_of_the_protocol_of_the_source() -> None:
+    asked = (("constant_resends", True), ("gap_ms", 20))
+    plain = Coordinates(protocol="javagroups", group_size=3)
+    constant = msgspec.structs.replace(plain, options=asked)
+    assert arranged(plain).protocol is PROTOCOLS["javagroups"]
+    assert arranged(constant).protocol is CONSTANT_RESENDS["javagroups"]
+    with pytest.raises(ConfigError, match="constant_resends = true and protocol = 'cbcast'"):
+        arranged(Coordinates(protocol="cbcast", options=asked))
+
+
+def test_a_run_is_of_one_variant() -> None:
+    given = Coordinates(protocol="javagroups", flush=False, options=(("constant_resends", True),))
+    with pytest.raises(ConfigError, match="write only one of them"):
         arranged(given)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ordercast.machinery.resend_window import MAX_BACKOFF, ConstantRequests, ResendWindow
+from ordercast.experiments.variants import ConstantRequests
+from ordercast.machinery.resend_window import MAX_BACKOFF, ResendWindow
 
 
 def test_no_more_numbers_are_asked_for_than_the_window_holds() -> None:

@@ -6,6 +6,7 @@ from faulty_machines.totals import ClearsTheQueue, SaysNoStatus
 from machines import Bench, G, bench
 from ordercast.core.events import Cut, Flush, View
 from ordercast.core.protocol import Options
+from ordercast.experiments.variants import TotalWithConstantLimits
 from ordercast.machinery.numbering import Numbered, Numbering
 from ordercast.machinery.total_headers import Bcast, Resend
 from ordercast.protocols.javagroups import JavaGroupsTotal
@@ -132,10 +133,9 @@ def test_without_it_a_lost_suffix_stays_lost() -> None:
 LONG_GAP, PERIODS = 200, 100
 
 
-def outage(*, constant_resends: bool = False) -> tuple[int, Bench]:
+def outage(protocol: type[JavaGroupsTotal] = JavaGroupsTotal) -> tuple[int, Bench]:
     """2 misses many numbers, and for a long time nothing that it says comes to the sequencer."""
-    options = Options(resend_window=16, constant_resends=constant_resends)
-    b = bench(JavaGroupsTotal, 1, 2, options=options)
+    b = bench(protocol, 1, 2, options=Options(resend_window=16))
     b.carry()
     b.say(1, *(f"m{i}" for i in range(LONG_GAP + 1)))
     b.flight = b.flight[-1:]
@@ -156,7 +156,7 @@ def test_a_window_with_back_off_asks_seldom_while_nobody_answers() -> None:
 
 
 def test_with_constant_limits_an_outage_is_filled_with_requests() -> None:
-    asked, b = outage(constant_resends=True)
+    asked, b = outage(TotalWithConstantLimits)
     assert asked == 16 * PERIODS
     b.settle()
     assert len(b.texts(2)) == LONG_GAP + 1
@@ -165,7 +165,7 @@ def test_with_constant_limits_an_outage_is_filled_with_requests() -> None:
 def test_when_the_outage_ends_the_gap_is_closed_within_a_few_periods() -> None:
     _, b = outage()
     assert periods_to_close(b) <= 16  # the first answer ends the back-off, each moves the window
-    _, b = outage(constant_resends=True)
+    _, b = outage(TotalWithConstantLimits)
     assert periods_to_close(b) == -(-LONG_GAP // 16)
 
 

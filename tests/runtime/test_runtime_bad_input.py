@@ -509,7 +509,7 @@ async def test_a_node_that_was_not_started_or_is_closed_says_so() -> None:
         await node.join("g", order="total")
 
 
-@pytest.mark.parametrize("name", ["blocking", "bodies_stay"])
+@pytest.mark.parametrize("name", ["blocking", "bodies_stay", "constant_resends"])
 def test_an_option_of_a_former_release_warns_and_changes_nothing(name: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"{name} has no effect any more") as warned:
         node = oc.Node("alice", bootstrap=True, **{name: True})

@@ -65,7 +65,6 @@ class Options(msgspec.Struct, frozen=True):
     resilience: int | None = None  # crashes that a delivered message survives; None: not asked for
     uniform: bool = False  # as many crashes as leave more than half of its group
     silence_ms: int = 20  # a member that owes the others a word speaks after this
-    constant_resends: bool = False  # to compare: what is missing is asked for in every period
     hearsay: bool = True  # false, to compare: nothing heard of the groups of others is passed on
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     delivery_level: DeliveryLevel = "causal"  # of two_layered; the same at all members

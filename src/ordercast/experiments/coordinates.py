@@ -63,7 +63,7 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.groups * self.group_size / self.members
 
 
-OF_VARIANTS = ("blocking",)  # switches that are no options of a protocol: see `variants`
+OF_VARIANTS = ("blocking", "constant_resends")  # no options of a protocol: see `variants`
 OPTIONS = (
     *(name for name in Options.__struct_fields__ if name not in Coordinates.__struct_fields__),
     *OF_VARIANTS,

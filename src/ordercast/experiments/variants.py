@@ -7,18 +7,22 @@ that some have. The words by which members agree on the view are the same.
 Without hearsay (004, 5.2): a header tells of the groups that its sender is in. What the sender has
 heard of the groups of others is not passed on. That is an option of the pages that pass it on.
 
+Constant limits (003): what is missing is asked for in every period, asked for before or not.
+
 Blocking (000, 5, rule 1): a request leaves when every earlier one of its sender has its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from ordercast.core.events import Kept, View
 from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.errors import ConfigError
 from ordercast.experiments.coordinates import Coordinates
+from ordercast.machinery.resend_window import ResendWindow
 from ordercast.protocols.javagroups import JavaGroupsTotal
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.protocols.sequencing.orders import (
@@ -52,6 +56,22 @@ class TotalWithoutFlush(JavaGroupsTotal):
     def on_view(self, view: View) -> None:
         self.sent.pending.clear()
         super().on_view(view)
+
+
+class ConstantRequests(ResendWindow):
+    """In every period the first `size` that are missing."""
+
+    def period_over(self, missing: Iterable[int], top: int) -> list[int]:
+        return list(islice(missing, self.size))
+
+    def came(self, N: int, missing: Iterable[int]) -> list[int]:  # noqa: N803
+        return []
+
+
+class TotalWithConstantLimits(JavaGroupsTotal):
+    """Asks for what is missing as the source does."""
+
+    window_type = ConstantRequests
 
 
 class BlockingSender(Sender):
@@ -95,17 +115,23 @@ BLOCKING = {
 }
 WITHOUT_FLUSH = {"javagroups": TotalWithoutFlush}
 WITHOUT_HEARSAY = {name: PROTOCOLS[name] for name in ("cbcast", "fast", "relative")}
+CONSTANT_RESENDS = {"javagroups": TotalWithConstantLimits}
 
 
 def protocol_of(run: Coordinates) -> type[OrderingProtocol]:
     """What this run is a run of; `ConfigError` if there is no such variant."""
-    if not run.flush:
-        return _variant(run, "flush = false", WITHOUT_FLUSH)
-    if not run.hearsay:
-        return _variant(run, "hearsay = false", WITHOUT_HEARSAY)
-    if dict(run.options).get("blocking"):
-        return _variant(run, "options.blocking = true", BLOCKING)
-    return PROTOCOLS[run.protocol]
+    options = dict(run.options)
+    switches = (
+        (not run.flush, "flush = false", WITHOUT_FLUSH),
+        (not run.hearsay, "hearsay = false", WITHOUT_HEARSAY),
+        (options.get("blocking"), "options.blocking = true", BLOCKING),
+        (options.get("constant_resends"), "options.constant_resends = true", CONSTANT_RESENDS),
+    )
+    asked = [(key, variants) for is_asked, key, variants in switches if is_asked]
+    found = [_variant(run, key, variants) for key, variants in asked]
+    if len(found) > 1:
+        raise ConfigError(f"{' and '.join(key for key, _ in asked)}: write only one of them")
+    return found[0] if found else PROTOCOLS[run.protocol]
 
 
 def not_expected(run: Coordinates) -> frozenset[str]:

@@ -53,13 +53,3 @@ class ResendWindow(PlainState):
         self.pause = {N: self.pause[N] for N in window}
         self.left = {N: self.left[N] for N in window}
         return due
-
-
-class ConstantRequests(ResendWindow):
-    """To compare: in every period the first `size` that are missing, asked for before or not."""
-
-    def period_over(self, missing: Iterable[int], top: int) -> list[int]:
-        return list(islice(missing, self.size))
-
-    def came(self, N: int, missing: Iterable[int]) -> list[int]:
-        return []

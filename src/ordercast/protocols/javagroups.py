@@ -49,8 +49,8 @@ Departures from the source
       below comes first: all deliver the contiguous part of what they hold together, discard the
       rest, and each requests its own messages again, under the same n.    (test_javagroups_D7_...)
   D8  The source's limits for resending are constant. Missing numbers are asked for in a window,
-      each with a back-off of its own. The source's way is an option, to compare
-      (`constant_resends`).                                                (test_javagroups_D8_...)
+      each with a back-off of its own. The experiments compare the two ways.
+                                                                           (test_javagroups_D8_...)
   D9  MERGE is not handled in the source. A view over two groups begins like any other: new
       sequencer, new first number; each side has ended its own past by a
       flush.                                                               (test_javagroups_D9_...)
@@ -64,7 +64,7 @@ Departures from the source
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ordercast.core.declaration import Declaration
 from ordercast.core.events import Kept, View
@@ -75,7 +75,7 @@ from ordercast.errors import PeerError
 from ordercast.machinery import sequenced_waiting as explain
 from ordercast.machinery.guests import GuestBook
 from ordercast.machinery.numbering import Numbered, Numbering
-from ordercast.machinery.resend_window import ConstantRequests, ResendWindow
+from ordercast.machinery.resend_window import ResendWindow
 from ordercast.machinery.sent_frames import SentFrames
 from ordercast.machinery.sequencer_headers import Accepted, Status
 from ordercast.machinery.total_headers import (
@@ -114,6 +114,8 @@ class JavaGroupsTotal(OrderingProtocol):
         ),
         crash="the view changes; the survivors deliver what they hold together, and go on",
     )  # fmt: skip
+
+    window_type: ClassVar[type[ResendWindow]] = ResendWindow
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
@@ -322,8 +324,7 @@ class JavaGroupsTotal(OrderingProtocol):
 
     def new_window(self) -> ResendWindow:
         """Nothing is asked for yet."""
-        kind = ConstantRequests if self.options.constant_resends else ResendWindow
-        return kind(self.options.resend_window)
+        return self.window_type(self.options.resend_window)
 
     def ask_for(self, g: GroupId, numbers: list[int]) -> None:
         """send(sequencer, RESEND(N))"""

@@ -233,11 +233,6 @@ class Transports(TypedDict, total=False):
     resend_window: Annotated[
         int, "Number of missing frames that a member of a `javagroups` group asks for at a time."
     ]
-    constant_resends: Annotated[
-        bool,
-        "For comparison only: a member of a `javagroups` group asks for all missing frames in "
-        "every period.",
-    ]
 
 
 class Sites(TypedDict, total=False):

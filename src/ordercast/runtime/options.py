@@ -40,12 +40,12 @@ TRACE_LEVELS: tuple[TraceLevel, ...] = ("application", "protocol")
 
 NOT_NUMBERS = (
     "codec", "transport", "detector", "partition", "rejoin", "discover", "resilience", "uniform",
-    "sequencer", "balance", "bodies_apart", "constant_resends",
+    "sequencer", "balance", "bodies_apart",
     "site", "gateway", "voter", "voters",
 )  # fmt: skip
 
 SWITCHES = (
-    "balance", "bodies_apart", "constant_resends", "gateway", "rejoin", "sequencer", "voter",
+    "balance", "bodies_apart", "gateway", "rejoin", "sequencer", "voter",
 )  # fmt: skip
 
 MAY_BE_ZERO = ("stall_ms", "wide_batch_ms")
@@ -53,6 +53,7 @@ MAY_BE_ZERO = ("stall_ms", "wide_batch_ms")
 WITHOUT_EFFECT = {
     "blocking": "no sender blocks",
     "bodies_stay": "a group moves when its members hold all bodies",
+    "constant_resends": "missing frames are asked for in a window, with a back-off",
     "max_starts": "a cluster may let in any number of nodes",
 }
 """Options of former releases."""
@@ -118,7 +119,6 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     gap_ms: int = 100
     fetch_batch: int = 256
     resend_window: int = 32
-    constant_resends: bool = False
 
     # sites
     site: str = ""
@@ -210,7 +210,6 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             max_held_bytes=self.max_held_bytes,
             fetch_batch=self.fetch_batch,
             resend_window=self.resend_window,
-            constant_resends=self.constant_resends,
             bodies_apart=self.bodies_apart,
             driver_consumes=True,
         )
