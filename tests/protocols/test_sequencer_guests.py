@@ -207,3 +207,24 @@ def test_a_guest_that_missed_the_word_that_all_have_it_asks_again() -> None:
     b.lose(1, 9, Accepted(1, 1))
     b.settle()
     assert b.stable[9] == 1
+
+
+@both
+def test_what_a_guest_asks_for_again_in_a_new_era_is_repeated_if_it_is_lost(
+    protocol: Protocol,
+) -> None:
+    b = Bench({p: protocol(p) for p in (1, 2, 3, 9)})
+    for p in b.machines:
+        b.step(p, View(G, 1, (1, 2, 3), 1, guests=(9,)))
+    b.say(9, "a")
+    b.bring(9, 1)
+    b.bring(1, 9)
+    b.ring(9, "retry")  # it has a number
+    b.crash(1)
+    b.flight.clear()  # which nobody else has heard of
+    for p in (2, 3, 9):
+        b.step(p, View(G, 2, (2, 3), 2, era=2, guests=(9,)))
+    b.lose(9)
+    b.settle()
+    assert b.texts(2) == b.texts(3) == ["a"]
+    assert b.stable[9] == 1

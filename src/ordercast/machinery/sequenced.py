@@ -321,6 +321,8 @@ class SequencedProtocol(OrderingProtocol):
         self.running.clear()
         for n, m in list(self.sent.pending.items()):
             self.request(g, n, m)
+        if self.sent.unnumbered():
+            self.await_numbers(g)
 
     def gone_for_good(self, p: ProcessId) -> None:
         # What p alone had not consumed goes with the next STATUS. As p was behind, one will come.
