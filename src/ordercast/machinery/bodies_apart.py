@@ -86,3 +86,10 @@ class BodiesApart(PlainState):
             N: Awaited("body", g, entry.origin, entry.n) for N, entry in self.bodiless.values()
         }
         return {N: bodies.get(N, gap) for N, gap in gaps.items()}
+
+    # -- always -----------------------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert len(self.bodies) <= self.limit, "there is room for so many"
+        assert not self.bodies.keys() & self.bodiless, "a number and its body are put together"

@@ -38,3 +38,9 @@ class GuestBook(PlainState):
         """p is dead."""
         self.stable.pop(p, None)
         self.pending.pop(p, None)
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert self.stable.keys() == self.pending.keys(), "every guest has both"
+        for p, frames in self.pending.items():
+            assert all(n > self.stable[p] for _, n in frames), "what is stable is settled"

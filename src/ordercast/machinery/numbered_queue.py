@@ -82,3 +82,12 @@ class NumberedQueue(PlainState):
     def is_missing(self, N: int) -> bool:
         """Is this number known to be given, and not here?"""
         return self.R < N <= self.top and N not in self.arrived
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert self.stable <= self.taken <= self.R, "stable is what was taken here, and by all"
+        assert self.acked <= self.taken, "only what was taken is acknowledged"
+        assert self.R + 1 not in self.arrived, "what is in turn is delivered"
+        assert all(self.R < N for N in self.arrived), "what is delivered waits no more"
+        assert len(self.kept) == self.R - self.stable, "what may be unstable is kept"
+        assert all(self.stable < N for N, _ in self.own), "what is stable waits no more"

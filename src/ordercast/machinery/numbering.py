@@ -99,3 +99,16 @@ class Numbering(PlainState):
         for N in range(oldest, self.stable + 1):
             entry = self.history.pop(N)
             del self.number_of[entry.origin, entry.n]
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert self.told <= self.stable <= self.N, "what is stable has a number"
+        assert all(self.stable <= R <= self.N for R in self.acks.marks.values()), "nobody has more"
+        oldest = self.N - len(self.history) + 1
+        assert next(iter(self.history), oldest) == oldest <= self.stable + 1, "no number lacks"
+        assert len(self.number_of) == len(self.history), "a frame has one number"
+        for p, ahead in self.ahead.items():
+            last = self.last.get(p, 0)
+            assert all(last + 1 < n <= last + self.limit for n in ahead), (
+                "what is in turn is numbered"
+            )

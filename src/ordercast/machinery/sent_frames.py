@@ -49,3 +49,9 @@ class SentFrames(PlainState):
             del self.pending[k]
         if settled:
             self.tell_stable(g, stable, out)
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert self.S_first <= self.S, "counts go on"
+        assert all(0 < n <= self.S for n in self.pending), "only what was sent is pending"
+        assert 0 <= self.numbered <= self.S, "only what was sent has a number"

@@ -359,14 +359,27 @@ class SequencedProtocol(OrderingProtocol):
         self.deliver_in_turn(g, queue.arrived.pop(queue.R + 1, None))
         queue.arrived.clear()
 
+    # -- always -----------------------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        self.queue.invariants()
+        self.sent.invariants()
+        if self.sequencer is not None:
+            self.sequencer.invariants()
+        for view in self.views.values():
+            assert self.leader == view.leader, "the leader of the view numbers"
+            assert (self.sequencer is not None) == (self.leader == self.me), "and nobody else"
+            assert self.delivers == (self.me in view.members), "members deliver"
+            assert self.delivers or not self.queue.top, "and nobody else"
+            if self.delivers:
+                done = self.done.get(self.me, 0)
+                assert all(n > done for n in self.sent.pending), "what came back is not pending"
+
     # -- what waits, and why ----------------------------------------------------------------------
 
     def holdings(self, g: GroupId) -> Holdings:
-        held, kept = len(self.queue.arrived), len(self.queue.kept)
-        if self.sequencer is None:
-            return Holdings(held, kept)
-        book = self.sequencer.book
-        return Holdings(held + sum(map(len, book.ahead.values())), kept, len(book.history))
+        book = None if self.sequencer is None else self.sequencer.book
+        return explain.holdings(self.queue, book)
 
     def held_back(self) -> list[Waiting]:
         """Numbered frames behind a gap, and our own that have no number yet; at the sequencer also

@@ -6,13 +6,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.waiting import MAX_NAMED, Awaited, Waiting, WaitingFrame, first_missing
+from ordercast.core.waiting import (
+    MAX_NAMED,
+    Awaited,
+    Holdings,
+    Waiting,
+    WaitingFrame,
+    first_missing,
+)
 from ordercast.machinery.numbered_queue import NumberedQueue
 from ordercast.machinery.numbering import Numbering
 from ordercast.machinery.sent_frames import SentFrames
 
 Gaps = list[tuple[int, Awaited]]
 """Numbers in ascending order, and what is missing at each"""
+
+
+def holdings(queue: NumberedQueue, book: Numbering | None) -> Holdings:
+    """How many frames are here, and for what reason."""
+    held, kept = len(queue.arrived), len(queue.kept)
+    if book is None:
+        return Holdings(held, kept)
+    return Holdings(held + sum(map(len, book.ahead.values())), kept, len(book.history))
+
 
 # -- at a member ----------------------------------------------------------------------------------
 

@@ -170,3 +170,9 @@ class Sequencer(PlainState):
         """p is gone for good: nothing more is expected of it."""
         self.book.forget(p)
         self.guests.forget(p)
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        self.book.invariants()
+        self.guests.invariants()
+        assert not self.guests.stable.keys() & self.book.acks.marks, "a guest is no member"

@@ -124,6 +124,12 @@ class SequencerBB(SequencedProtocol):
         self.apart.settled((entry.origin, entry.n))
         super().place(g, N, stable, entry)
 
+    # -- always -----------------------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        super().invariants()
+        self.apart.invariants()
+
     # -- what waits, and why ----------------------------------------------------------------------
 
     def holdings(self, g: GroupId) -> Holdings:
