@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from machines import Bench, G, bench
-from ordercast.core.events import Receive
+from ordercast.core.events import Receive, View
 from ordercast.core.protocol import Options
 from ordercast.machinery.sequencer_headers import Accept, Fetch
 from ordercast.protocols.sequencer_bb import Body, Order, SequencerBB
@@ -119,3 +119,20 @@ def test_bb_more_bodies_without_an_order_than_the_limit_are_the_senders_fault() 
     b.carry()
     b.settle()
     assert b.texts(3) == ["a", "b", "c"]  # the third was fetched
+
+
+def test_bb_orders_without_bodies_are_bounded_though_they_have_one_number() -> None:
+    b = bench(SequencerBB, 1, 2, 3, options=Options(max_held=2))
+    for n in (1, 2, 3):
+        b.step(3, Receive(1, G, 1, Order(1, 2, n, 0)))
+    assert b.faults == [(3, 1, "more than 2 orders without a body")]
+    assert len(bb(b, 3).apart.bodiless) == 2
+
+
+def test_bb_a_guest_keeps_no_order() -> None:
+    b = bench(SequencerBB, 1, 2)
+    b.machines[9] = SequencerBB(9)
+    b.machines[9].step([View(G, 1, (1, 2), 1, guests=(9,))])
+    before = bb(b, 9).fingerprint()
+    b.machines[9].step([Receive(1, G, 1, Order(1, 2, 1, 0))])
+    assert bb(b, 9).fingerprint() == before

@@ -27,7 +27,7 @@ class BodiesApart(PlainState):
     def __init__(self, limit: int) -> None:
         self.bodies: dict[FrameKey, bytes] = {}  # held back, without a number
         self.bodiless: dict[FrameKey, tuple[int, Numbered]] = {}  # without a body
-        self.limit = limit  # of bodies
+        self.limit = limit  # of bodies, and of numbers
 
     def paired(self, p: ProcessId, n: int, m: bytes) -> tuple[int, Numbered] | None:
         """The body of frame n of p came: its number, if that is here, and both together."""
@@ -36,6 +36,12 @@ class BodiesApart(PlainState):
             return None
         N, entry = numbered
         return N, msgspec.structs.replace(entry, payload=m)
+
+    def await_body(self, key: FrameKey, N: int) -> None:
+        """Number N goes to this frame, whose body will come."""
+        if key not in self.bodiless and len(self.bodiless) >= self.limit:
+            raise PeerError(f"more than {self.limit} orders without a body")
+        self.bodiless[key] = (N, Numbered(*key, b""))
 
     def hold(self, key: FrameKey, m: bytes, done: Mapping[ProcessId, int]) -> None:
         """Its number will come. `done` are the last frames that were delivered."""
@@ -91,5 +97,6 @@ class BodiesApart(PlainState):
 
     def invariants(self) -> None:
         """What must always hold."""
-        assert len(self.bodies) <= self.limit, "there is room for so many"
+        most = max(len(self.bodies), len(self.bodiless))
+        assert most <= self.limit, "there is room for so many"
         assert not self.bodies.keys() & self.bodiless, "a number and its body are put together"

@@ -105,6 +105,8 @@ class SequencerBB(SequencedProtocol):
     @on(Order)
     def on_ORDER(self, src: ProcessId, g: GroupId, order: Order, m: bytes) -> None:
         self.check_sequencer(src)
+        if not self.delivers:
+            return
         self.check_near(order.N)
         origin, n = order.origin, order.n
         own = origin == self.me
@@ -113,7 +115,7 @@ class SequencerBB(SequencedProtocol):
             self.place(g, order.N, order.stable, Numbered(origin, n, body))
             return
         if order.N > self.queue.R and order.N not in self.queue.arrived:
-            self.apart.bodiless[origin, n] = (order.N, Numbered(origin, n, b""))
+            self.apart.await_body((origin, n), order.N)
         self.learn(g, order.N, order.stable)  # D7: a gap as long as the body is not here
 
     # B-multicast(g, <"order", id, S>)
