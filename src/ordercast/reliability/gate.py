@@ -32,6 +32,7 @@ from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import Options
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import NOBODY, Awaited, Waiting, WaitingFrame
+from ordercast.errors import PeerError
 from ordercast.reliability.holders import AskHolding, Holders, Holding, Place
 
 MAX_BACKOFF = 32  # questions slow down to so many periods
@@ -123,6 +124,8 @@ class Gate(PlainState):
         """A word of another member, or its question."""
         g, src, header = packet.group, packet.src, packet.header
         holders = self.groups[g]
+        if packet.era == holders.era and src not in holders.members:
+            raise PeerError(f"{type(header).__name__} comes from members only")
         if isinstance(header, Holding):
             holders.told(src, packet.era, header)
         elif packet.era == holders.era:

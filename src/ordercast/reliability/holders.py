@@ -57,11 +57,15 @@ class Holders(PlainState):
         return self.durability not in (None, 0)
 
     def begin(self, view: View) -> None:
-        """A new era: all counts begin again. Words that came ahead of it count now."""
+        """A new era: all counts begin again. Words that came ahead of it count now, of members."""
         self.here = {}
         self.era = view.era
         self.members, self.guests = view.members, view.guests
-        self.words = {p: word for p, word in self.words.items() if word[0] >= view.era}
+        self.words = {
+            p: (era, marks)
+            for p, (era, marks) in self.words.items()
+            if era > view.era or (era == view.era and p in view.members)
+        }
 
     def deliver(self, delivery: Delivery) -> Place:
         """The protocol delivered a frame here."""
