@@ -165,10 +165,13 @@ class Excluded(NodeOut):
 class NotPrimary(NodeOut):
     """This node cannot reach enough of the last view to go on: others may, without it."""
 
-    def __init__(self, view: int, missing: tuple[str, ...], *, rejoins: bool = True) -> None:
+    def __init__(
+        self, view: int, missing: tuple[str, ...], *, rejoins: bool = True, way_out: str = ""
+    ) -> None:
+        """`way_out` says what brings this node back, and what an operator can do."""
         super().__init__(
             f"this node is cut off: of view {view} it cannot reach {', '.join(missing)}, and the "
-            f"rest is no majority. {_hope(rejoins)}"
+            f"rest is no majority. {(rejoins and way_out) or _hope(rejoins)}"
         )
         self.view = view
         self.missing = missing

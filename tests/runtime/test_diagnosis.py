@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 import ordercast as oc
 from certificates import authority, signed
@@ -22,6 +23,8 @@ from ordercast.runtime.diagnosis.catalogue import CATALOGUE
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import check_bind, check_files
+from ordercast.runtime.diagnosis.majority import check_majority
+from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unanswered import Attempt, why_unanswered
 from ordercast.runtime.stalls import WINDOW_SECONDS, Stalls
@@ -71,6 +74,7 @@ async def test_two_nodes_and_a_third_that_may_come_are_healthy() -> None:
             assert {passed.check for passed in diagnosis.passed} == {
                 "this node can listen", "a node answers", "round trip", "event loop",
                 "it reaches this node", "every member can be reached", "it is one cluster",
+                "a majority is there",
                 "the name is free", "room for a node", "options that all share",
                 "the group's order", "heartbeats fit", "programs read",
             }  # fmt: skip
@@ -457,6 +461,69 @@ async def test_sides_of_a_partition_are_told_by_their_coordinators() -> None:
         diagnosis = await examined(alice.address, bob.address)
     seen = next(f.seen for f in diagnosis.findings if f.code == "partition")
     assert seen.startswith("one cluster, but 2 sides: alice#1 is alone; bob#1 is followed by 1")
+
+
+def cut_off(*missing: str, **about: Any) -> dict[str, Any]:
+    """The figures of a node whose view had alice, bob and carol."""
+    voters = ["alice#1", "bob#1", "carol#1"]
+    view = {"number": 7, "voters": voters, **about}
+    silent = [f"{name}#1" for name in missing]
+    return {"nodes": 3, "blocked": missing, "node_view": view, "suspicions": silent}
+
+
+async def test_where_nobody_goes_on_the_command_that_recovers_is_named() -> None:
+    async with (
+        patient("alice", stats=cut_off("bob", "carol")) as alice,
+        patient("bob", state="joining", nodes=[], incarnation=0) as bob,
+    ):
+        alice.status["nodes"].append(entry("bob", bob.address))
+        diagnosis = await examined(alice.address, cluster="ordercast")
+    assert codes(diagnosis) == ["no_majority", "joining"]
+    told = diagnosis.worst_first()[0]
+    assert told.where == alice.address
+    assert told.seen == (
+        "alice#1 is cut off: of node view 7 it cannot reach bob, carol; started again, and not "
+        "let in: bob"
+    )
+    assert f"run `ordercast recover --node {alice.address}`" in told.cure
+    assert "what only the missing had is lost" in told.cure
+
+
+async def test_the_command_that_recovers_is_asked_where_fewest_are_missing() -> None:
+    listed = cut_off("carol", "dave", electorate=["alice", "bob", "carol"])
+    async with (
+        patient("alice", stats=cut_off("bob", "carol", "dave"), run="r") as alice,
+        patient("bob", stats=listed, run="r", coordinator="alice#1") as bob,
+    ):
+        security = Security.given(key=KEY, tls=None)
+        diagnosis = Diagnosis()
+        reports = {one.address: convert(one.status, Report) for one in (alice, bob)}
+        check_majority(reports, Subject(cluster="prod", security=security), diagnosis)
+        place = bob.address
+    seen = the_one(diagnosis, "no_majority")
+    assert seen.endswith("it goes on by itself when alice, bob, carol are all here, started again "
+                         "or not")  # fmt: skip
+    command = f"ordercast recover --node {place} --cluster prod --key-file KEYFILE"
+    assert f"`{command}`" in diagnosis.findings[0].cure and KEY not in diagnosis.findings[0].cure
+
+
+async def test_without_any_voter_nothing_can_be_recovered_and_that_is_said() -> None:
+    async with patient("worker", stats=cut_off("alice", "bob", "carol")) as worker:
+        diagnosis = await examined(worker.address)
+    assert the_one(diagnosis, "no_voter").endswith("no node that votes is here")
+    assert "recover" not in diagnosis.findings[0].cure
+
+
+async def test_nobody_is_told_to_recover_while_others_go_on() -> None:
+    stats = cut_off("bob", "carol")
+    async with patient("alice", stats=stats, run="r") as alice, patient("bob", run="r") as bob:
+        alice.status["nodes"].append(entry("bob", bob.address))
+        diagnosis = await examined(alice.address, bob.address)
+    assert set(codes(diagnosis)) == {"partition"}
+    assert any(
+        "others that answer are not cut off" in finding.seen for finding in diagnosis.findings
+    )
+    assert "recover" not in "".join(finding.cure for finding in diagnosis.findings)
 
 
 async def test_sides_that_count_the_same_node_as_theirs_were_one_cluster() -> None:

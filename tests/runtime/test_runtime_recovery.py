@@ -101,6 +101,37 @@ async def test_a_majority_that_was_killed_comes_back_and_finds_the_state(
         assert "all that vote are here again" in caplog.text
 
 
+async def test_who_is_sent_to_another_survivor_is_sent_on_to_the_one_that_lets_it_in() -> None:
+    """The first of the list that lives leads; the others know only the second."""
+    options = {"voters": tuple("abcde")}
+    async with AsyncExitStack() as stack:
+        nodes, where = await begin(stack, "abcde", **options)
+        await until(lambda: all(len(members_of(node)) == 5 for node in nodes.values()))
+        kill(nodes["c"], nodes["d"], nodes["e"])
+        await until(lambda: all(len(nodes[name].stats()["blocked"]) == 3 for name in "ab"))
+        told = str(nodes["b"]._presence.blocked)
+        assert "or when a, b, c, d, e are all here, started again or not" in told
+        known = {name: where[name] for name in "b"}
+        again = [start(stack, n, {**known, n: where[n]}, **options) for n in "cde"]
+        for node in await asyncio.gather(*again):
+            assert node.incarnation == 2
+        await until(lambda: len(members_of(nodes["a"])) == 5)
+
+
+async def test_nodes_without_a_vote_are_told_that_nothing_can_be_recovered() -> None:
+    async with AsyncExitStack() as stack:
+        nodes, where = await begin(stack, "a")
+        worker = oc.Node("w", seeds=[where["a"]], voter=False, close_timeout=0.5, **FAST)
+        await stack.enter_async_context(worker)
+        kill(nodes["a"])
+        await until(lambda: worker.stats()["blocked"])
+        told = worker.stats()["out_reason"]
+        assert "No node that votes is here" in told and "ordercast recover" not in told
+        found = await survey(worker.address)
+        with pytest.raises(UsageError, match="no node that votes is here, and one that was"):
+            await Administrator([worker.address], timeout=PATIENCE).forget([], found.view)
+
+
 @pytest.mark.parametrize("voter", [True, False])
 async def test_workers_that_die_together_do_not_stop_the_others(voter: bool) -> None:
     async with AsyncExitStack() as stack:

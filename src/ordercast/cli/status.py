@@ -53,6 +53,8 @@ def status(
     for name, value in answer.items():
         if not isinstance(value, dict | list):
             console.print(f"{name}: {escape(str(value))}", highlight=False)
+    if reason := answer.get("stats", {}).get("out_reason"):
+        console.print(f"out_reason: {escape(reason)}", highlight=False, soft_wrap=True)
     for name, value in answer.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             _show_rows(name, value)

@@ -561,8 +561,13 @@ class Process(PlainState):
     def may_recover_with(self, name: str) -> bool:
         """There is no majority. Would the cluster go on if all who vote came back, that one among
         them, and is it this node's task to let them in?"""
+        return self.agreement.leads and self.awaits_voter(name)
+
+    def awaits_voter(self, name: str) -> bool:
+        """There is no majority. Is this a name of the list of voters, and does nobody of that name
+        answer?"""
         view, agreement = self.agreement.view, self.agreement
-        if self.blocked is None or view is None or not agreement.leads:
+        if self.blocked is None or view is None:
             return False
         silent = {node.name for node in view.nodes if node.pid in agreement.suspected}
         return name in view.electorate and name in silent

@@ -30,8 +30,11 @@ TRANSIENT = ("joining", "changing", "not_primary")  # reasons of a refusal that 
 class NotYet(PeerError):
     """A seed answered, and nobody lets this node in for now."""
 
-    def __init__(self, text: str, *, reason: str = "", coordinator: str | None = None) -> None:
+    def __init__(
+        self, text: str, *, address: str, reason: str = "", coordinator: str | None = None
+    ) -> None:
         super().__init__(text)
+        self.address = address  # of the node that answered
         self.reason = reason  # of its refusal; empty: it did not refuse
         self.coordinator = coordinator  # the address to which it sent this node
 
@@ -70,20 +73,22 @@ class Admission:
         answered = [reason for reason in reasons.values() if isinstance(reason, NotYet)]
         if not answered:
             return no_seed_answered(self._presence, told, seconds)
-        if any(reason.reason == "not_primary" for reason in answered):
-            return not_primary(self._presence, told, seconds)
+        cut_off = [reason.address for reason in answered if reason.reason == "not_primary"]
+        if cut_off:
+            return not_primary(self._presence, told, seconds, cut_off=cut_off[0])
         if all(reason.reason == "joining" for reason in answered):
             return seeds_wait_too(self._presence, told, seconds)
         coordinators = [reason.coordinator for reason in answered if reason.coordinator]
         return no_seed_let_it_in(self._presence, told, seconds, coordinators=coordinators)
 
     async def _ask_one(self, seed: str, timeout: float) -> Admitted:
-        answer = await self._apply(seed, timeout)
+        answer, address = await self._apply(seed, timeout), seed
         if isinstance(answer, Redirect):
-            answer = await self._apply_to_coordinator(answer.leader, timeout)
+            address = answer.leader
+            answer = await self._apply_to_coordinator(address, timeout)
         if isinstance(answer, Refused):
             if answer.reason in TRANSIENT:  # it may be in soon, as may another seed
-                raise NotYet(answer.text, reason=answer.reason)
+                raise NotYet(answer.text, address=address, reason=answer.reason)
             raise REFUSALS.get(answer.reason, UsageError)(answer.text)
         if not isinstance(answer, Admitted):
             raise PeerError(f"{seed} answered with {type(answer).__name__}")
@@ -96,10 +101,10 @@ class Admission:
         except (OSError, PeerError) as reason:
             why = why_unreachable(reason).removeprefix(f"{address}: ")
             text = f"it sent this node to its coordinator at {address}, and from there: {why}"
-            raise NotYet(text, coordinator=address) from reason
+            raise NotYet(text, address=address, coordinator=address) from reason
         if isinstance(answer, Redirect):
             text = f"it sent this node to {address}, which does not coordinate any more"
-            raise NotYet(text, coordinator=address)
+            raise NotYet(text, address=address, coordinator=address)
         return answer
 
     async def _apply(self, address: str, timeout: float) -> Control:

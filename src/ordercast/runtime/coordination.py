@@ -19,6 +19,7 @@ from ordercast.core.ids import ProcessId, check_name
 from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import Admitted, Apply, NodeDown, NodeUp, Redirect, Refused, encode
+from ordercast.runtime.lost_majority import why_nobody_gets_in
 from ordercast.transport.tcp import Connection
 from ordercast.wire.control import Hello
 
@@ -57,8 +58,11 @@ class Coordination:
         presence = self._presence
         stack = presence.engine.stack
         missing = presence.nodeship.missing_names()
-        if missing and not stack.may_recover_with(hello.name):
-            _refuse(conn, Refused("not_primary", _not_primary(presence, missing)))
+        if missing and not stack.awaits_voter(hello.name):
+            _refuse(conn, Refused("not_primary", why_nobody_gets_in(presence, missing, hello.name)))
+        elif missing and not stack.agreement.leads:
+            leader = presence.directory.live[stack.agreement.acting()]
+            conn.send(encode(Redirect(leader.address)))
         elif missing or stack.coordinates:
             refusal = self._objection(hello, apply)
             if refusal is None:
@@ -283,16 +287,6 @@ def _share(pid: ProcessId) -> int:
     """Which of the numbers this node gives, where every side lets nodes in. Nodes that were let in
     by the same one have different shares, and so have those that two sides let in meanwhile."""
     return (pid // SIDES + SHARE_STEP * (pid % SIDES)) % SIDES
-
-
-def _not_primary(presence: Presence, missing: tuple[str, ...]) -> str:
-    """Whoever asks must know whom the cluster waits for."""
-    view = presence.engine.stack.node_view
-    number = 0 if view is None else view.number
-    return (
-        f"{presence.me.identity} is cut off: of node view {number} it cannot reach "
-        f"{', '.join(missing)}, and the rest is no majority"
-    )
 
 
 def _refuse(conn: Connection, refusal: Refused) -> None:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import Identity
 from ordercast.errors import JoinTimeout
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.lost_majority import CONDITION, LOSS, credential_words, recover_command
 from ordercast.views.changes import HOLD_UP
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
-
-DEFAULT_CLUSTER = "ordercast"
 
 START_OR_FIND = "Start one node with bootstrap=True, or give the address of one that runs"
 
@@ -79,11 +78,17 @@ def seeds_wait_too(presence: Presence, reasons: Mapping[str, str], seconds: floa
     return _timeout(what, reasons, seconds, advice)
 
 
-def not_primary(presence: Presence, reasons: Mapping[str, str], seconds: float) -> JoinTimeout:
-    """A seed answered, and its cluster has no majority; the reasons name who is missing."""
+def not_primary(
+    presence: Presence, reasons: Mapping[str, str], seconds: float, *, cut_off: str
+) -> JoinTimeout:
+    """A seed answered, and its cluster has no majority; the reasons name who is missing. `cut_off`
+    is the address of a node of that cluster."""
+    command = recover_command(cut_off, presence.peers.hello.cluster, presence.peers.security)
     advice = (
         "It lets nobody in until it reaches enough of the missing nodes again: mend the network "
-        f"to them, or resume their processes; {_ask(presence, reasons)}"
+        f"to them, or resume their processes. {CONDITION}: `{command}` lets the nodes that are "
+        f"left go on, if one of them votes, and {LOSS}; then start this node again. "
+        f"{_ask(presence, reasons)}"
     )
     what = "a seed answered, but its cluster is not primary and let nobody in"
     return _timeout(what, reasons, seconds, advice)
@@ -217,27 +222,14 @@ def _ask(presence: Presence, addresses: Iterable[str]) -> str:
 
 
 def doctor_command(presence: Presence, addresses: Iterable[str]) -> str:
-    """The command that examines these addresses with what this node was given.
-
-    A key is never shown: KEYFILE stands for the file that has it.
-    """
+    """The command that examines these addresses with what this node was given."""
     hello, security, discover = (
         presence.peers.hello,
         presence.peers.security,
         presence.options.discover,
     )  # fmt: skip
     words = ["ordercast", "doctor", *addresses]
-    if hello.cluster != DEFAULT_CLUSTER:
-        words += ["--cluster", hello.cluster]
     if discover is not None:
         host, _ = parse_address("bind", presence.peers.address)
         words += ["--discover", discover.group, "--bind", f"{discover.interface_of(host)}:0"]
-    if security.key:
-        words += ["--key-file", "KEYFILE"]
-    if security.tls is not None:
-        tls = security.tls
-        words += ["--tls-cert", str(tls.certificate), "--tls-key", str(tls.key)]
-        words += ["--tls-ca", str(tls.authority)]
-    elif security.insecure:
-        words.append("--insecure")
-    return shlex.join(words)
+    return shlex.join([*words, *credential_words(hello.cluster, security)])

@@ -26,6 +26,7 @@ from ordercast.runtime.join_timeouts import (
     members_unreachable,
     not_in_node_view,
 )
+from ordercast.runtime.lost_majority import way_out
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.requests import Requests
 from ordercast.runtime.search import Search
@@ -285,7 +286,8 @@ class Nodeship:
             self._installed(news)
         elif isinstance(news, Blocked):
             missing = presence.directory.names_of(news.missing)
-            presence.block(NotPrimary(news.view, missing, rejoins=rejoins))
+            hope = way_out(presence)
+            presence.block(NotPrimary(news.view, missing, rejoins=rejoins, way_out=hope))
             self.search.wake()
         elif isinstance(news, Resumed):
             presence.resume()

@@ -514,7 +514,10 @@ class Presence:
         """Enough of the others are back."""
         before, self.blocked = self.blocked, None
         if before is not None:
-            log.warning("%s is in a majority again, and has missed nothing", self.me.identity)
+            log.warning(
+                "%s goes on as it was: it hears enough nodes, or was told to do without",
+                self.me.identity,
+            )
             for sending in self.groups.senders():
                 sending.unblock(before)
             self.lifetime.come_back()

@@ -100,7 +100,10 @@ class Recovery:
         if not won(here, [pid for pid in view.voters if pid not in gone]):
             rest = [pid for pid in view.voters if pid not in gone and pid not in here]
             if not any(pid in here for pid in view.voters):
-                raise UsageError("no node that votes is here: start one of them first")
+                raise UsageError(
+                    "no node that votes is here, and one that was started again has forgotten its "
+                    "vote: resume one that still runs, or stop these nodes and start a new cluster"
+                )
             waits = ", ".join(self._presence.directory.identities_of(rest))
             raise UsageError(f"the rest would still be no majority: it waits for {waits}, too")
 

@@ -11,6 +11,8 @@ from typing import Literal
 Level = Literal["fault", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("fault", "warning", "note")
 
+COMMAND = "{command}"  # its place in a cure
+
 CATALOGUE: dict[str, tuple[Level, str]] = {
     # -- this machine ----------------------------------------------------------------------------
     "address": ("fault", "Write host:port, as the node prints it: 127.0.0.1:7700 or [::1]:7700."),
@@ -102,6 +104,22 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "groups_full": ("fault", "Raise max_groups of the node that coordinates, or reuse groups."),
     # -- the cluster is not one ------------------------------------------------------------------
+    "no_majority": (
+        "fault",
+        "If the missing nodes run, mend the network to them, or resume their processes: then the "
+        "cluster goes on by itself. If they are gone, or were started again, make sure that none "
+        f"runs any more as it was, then run `{COMMAND}`, which asks once more: the nodes that are "
+        "here go on, and what only the missing had is lost (`ordercast forget NAME...` gives up "
+        "some of them only). A cluster that begins with voters= or members= goes on by itself when "
+        "all nodes of that list are here, started again or not; workers with voter=False may die "
+        "together.",
+    ),
+    "no_voter": (
+        "fault",
+        "Mend the network to the nodes that vote, or resume their processes. If they are all gone, "
+        "or were started again, there is nothing to go on from: stop these nodes, and start a new "
+        "cluster, one node with bootstrap=True.",
+    ),
     "each_alone": (
         "fault",
         "Each of these was started with bootstrap=True. Start one so, and give its address to the "

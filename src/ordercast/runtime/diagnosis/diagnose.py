@@ -11,6 +11,7 @@ from ordercast.runtime.diagnosis.clocks import check_clocks, check_delays
 from ordercast.runtime.diagnosis.entry import check_entry
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.here import Doorbell, check_bind, listening
+from ordercast.runtime.diagnosis.majority import check_majority
 from ordercast.runtime.diagnosis.probe import Probe, probing
 from ordercast.runtime.diagnosis.report import NodeSeen, Report
 from ordercast.runtime.diagnosis.slowness import check_slowness
@@ -50,6 +51,7 @@ async def diagnose(
         await examination.of_members()
     reports = examination.reports
     diagnosis.answered = len(reports)
+    check_majority(reports, subject, diagnosis)
     check_unity(reports, diagnosis)
     check_entry(reports, subject, diagnosis)
     check_clocks(reports.values(), subject, diagnosis)
@@ -130,9 +132,14 @@ class _Examination:
             if is_loopback(host) and not is_loopback(self._hosts[informant]):
                 seen += "; it advertises an address that only its own machine can use"
             self._diagnosis.find("member_unreachable", address, seen)
+        elif self._waits_for(informant, node):
+            return  # the next life of a node that is missed: told with the majority
         elif report is not None and report.identity != node.identity:
             seen = f"{report.identity} answers at the address of {node.identity}"
             self._diagnosis.find("member_elsewhere", address, seen)
+
+    def _waits_for(self, informant: str, node: NodeSeen) -> bool:
+        return node.name in self.reports[informant].stats.blocked
 
     async def _probe_all(self, addresses: list[str]) -> None:
         """Reports stand in the order that was asked for, whoever answers first."""

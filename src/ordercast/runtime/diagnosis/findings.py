@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.runtime.diagnosis.catalogue import CATALOGUE, LEVELS, Level
+from ordercast.runtime.diagnosis.catalogue import CATALOGUE, COMMAND, LEVELS, Level
 
 RANK = {code: place for place, code in enumerate(CATALOGUE)}
 
@@ -45,9 +45,13 @@ class Diagnosis:
         self.skipped: list[Skipped] = []
         self.answered = 0  # nodes that told how they are
 
-    def find(self, code: str, where: str, seen: str, *, level: Level | None = None) -> None:
-        """Note a finding of the catalogue; a level given here is milder, for a reason."""
+    def find(
+        self, code: str, where: str, seen: str, *, level: Level | None = None, command: str = ""
+    ) -> None:
+        """Note a finding of the catalogue; a level given here is milder, for a reason. `command`
+        is what to run, where the catalogue leaves a place for it."""
         usual, cure = CATALOGUE[code]
+        cure = cure.replace(COMMAND, command)
         finding = Finding(level or usual, code, where, seen, cure)
         if finding not in self.findings:
             self.findings.append(finding)

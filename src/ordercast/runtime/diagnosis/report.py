@@ -76,9 +76,20 @@ class PulsesSeen(msgspec.Struct, frozen=True):
     standing_still: dict[str, float] = {}
 
 
+class NodeViewSeen(msgspec.Struct, frozen=True):
+    """The last node view of a node."""
+
+    number: int = 0
+    voters: list[str] = []  # identities
+    electorate: list[str] = []  # names of all voters that there may be, if somebody listed them
+
+
 class StatsSeen(msgspec.Struct, frozen=True):
     """The figures that matter here."""
 
+    node_view: NodeViewSeen = NodeViewSeen()
+    blocked: list[str] = []  # names that are missing for a majority
+    suspicions: list[str] = []  # identities of which nothing is heard
     nodes: int = 0
     max_nodes: int = 0
     loop_stalls: StallsSeen = StallsSeen()
