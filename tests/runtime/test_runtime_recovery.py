@@ -186,9 +186,21 @@ async def test_two_of_five_go_on_when_an_operator_forgets_the_others(
             assert sorted(row["forgotten"]) == ["a#1", "b#1", "c#1"]
         said = [r for r in caplog.records if "recovered by an operator" in r.getMessage()]
         assert len(said) == 2 and all(record.levelno == logging.WARNING for record in said)
+        word = f"ForgetRequest(nodes=('a', 'b#1', 'c'), view={found.view})"
+        assert asked_for(caplog)[-2:] == [word] * 2
+        assert f"ForgetRequest(nodes=('d',), view={found.view})" in asked_for(caplog)  # refused
 
 
-async def test_the_side_that_was_given_up_is_told_and_comes_back_as_newcomers(cable: Cable) -> None:
+def asked_for(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What operators asked for, as the log of the node that was asked keeps it, in warnings."""
+    lines = [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert all(level == logging.WARNING for level, line in lines if "ForgetRequest" in line)
+    return [line.removeprefix("asked for: ") for _, line in lines if line.startswith("asked for: ")]
+
+
+async def test_the_side_that_was_given_up_is_told_and_comes_back_as_newcomers(
+    cable: Cable, caplog: pytest.LogCaptureFixture
+) -> None:
     async with AsyncExitStack() as stack:
         nodes, where = await begin(stack, "abc")
         groups = {name: await node.join("g", order="total") for name, node in nodes.items()}
@@ -199,6 +211,7 @@ async def test_the_side_that_was_given_up_is_told_and_comes_back_as_newcomers(ca
         await (await groups["b"].multicast(b"given up")).stable()
         found = await survey(where["a"])
         await Administrator([where["a"]], timeout=PATIENCE).forget([], found.view)
+        assert set(asked_for(caplog)) == {f"ForgetRequest(nodes=(), view={found.view})"}
         await (await groups["a"].multicast(b"kept")).stable()
         cable.mend()
         await until(lambda: all(nodes[name].incarnation == 2 for name in "bc"))
