@@ -11,7 +11,7 @@ from ordercast.membership.node_view import NodeEntry
 from ordercast.views.directory import Directory
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row, WantIn
-from ordercast.views.target import Target
+from ordercast.views.target import REMEMBERING, Target
 from tests.views.oracle_cluster import ORDERS
 
 NAMES = ("a", "b", "c")
@@ -231,3 +231,27 @@ def test_who_gives_up_and_asks_again_comes_in_at_last(target_type, comes_in):
         target.want_out(directory, joiner, GROUP.gid, pages)
         target.tick(directory, pages)
     assert bool(target.next_rows(directory, (), pages)) is comes_in
+
+
+@pytest.mark.parametrize(("memories", "times"), [((0,), 1), ((3,), REMEMBERING), ((0, 3), 24)])
+def test_an_older_state_waits_longer_for_a_newer_one_than_no_state_does(memories, times):
+    """The last member saw view 5 and went without a word; who asks has seen less, or nothing. One
+    that remembers keeps those that do not waiting with it, and then its state is the one."""
+    patience, last = 10, 4
+    target, directory = Target(0, 1, patience), Directory()
+    askers = {5 + k: memory for k, memory in enumerate(memories)}
+    nodes = (COORDINATOR, *(NodeEntry(pid, f"n{pid}", 1) for pid in askers))
+    directory.put(Row(GROUP, 5, 1, (last,), (), 0))
+    target.begin(directory, nodes, {last: NodeEntry(last, "a", 1)}, pages)
+    for row in target.next_rows(directory, (), pages).values():
+        directory.put(row)
+    for pid, memory in askers.items():
+        target.want_in(directory, pid, WantIn(GROUP, "member", (), memory), pages)
+    waited = 0
+    while not target.next_rows(directory, (), pages) and waited < NEVER:
+        target.tick(directory, pages)
+        waited += 1
+    assert waited == times * patience
+    [row] = target.next_rows(directory, (), pages).values()
+    newest = max(askers.values())
+    assert row.members == tuple(pid for pid, memory in askers.items() if memory == newest)

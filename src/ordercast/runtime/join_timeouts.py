@@ -15,6 +15,7 @@ from ordercast.errors import JoinTimeout
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.lost_majority import CONDITION, LOSS, credential_words, recover_command
 from ordercast.views.changes import HOLD_UP
+from ordercast.views.target import REMEMBERING
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
@@ -141,7 +142,8 @@ def no_first_view(presence: Presence, group: str, seconds: float) -> JoinTimeout
         reasons = _about_coordinator(presence, "was asked to let this node in")
         advice = (
             "Start those nodes again, or join again later: the group waits for "
-            f"refound_ms={presence.options.refound_ms} in all while somebody asks for it; "
+            f"refound_ms={presence.options.refound_ms} in all while somebody asks for it, "
+            f"{REMEMBERING} times as long if one that asks remembers an older state; "
             f"`ordercast groups refound {group}` ends that, and what only they have is lost."
         )
         return _timeout(what, reasons, seconds, advice)

@@ -184,7 +184,7 @@ class Detection(TypedDict, total=False):
     refound_ms: Annotated[
         int,
         "A group whose members have all gone waits this long for one of them that may have newer "
-        "state.",
+        "state; 24 times as long if one that asks to be in remembers an older one.",
     ]
 
 
