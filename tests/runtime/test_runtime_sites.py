@@ -62,6 +62,33 @@ async def test_the_site_of_each_node_is_known_to_all_and_still_when_it_comes_bac
         assert [located(node) for node in nodes] == [expected] * 3
 
 
+async def test_a_crash_at_one_site_changes_the_groups_of_the_dead_node_and_no_others() -> None:
+    """Wide is at both sites, near at one: who dies was in wide only."""
+    quick = {"heartbeat_ms": 50, "suspect_ms": 400}
+    async with (
+        oc.Node("a", bootstrap=True, site="tokyo", **quick) as a,
+        oc.Node("b", seeds=[a.address], site="tokyo", **quick) as b,
+        oc.Node("c", seeds=[a.address], site="osaka", **quick) as c,
+        oc.Node("d", seeds=[a.address], site="osaka", **quick) as d,
+    ):
+        wide = [await node.join("wide", **TWO, scope="group") for node in (a, b, c, d)]
+        near = [await node.join("near", **TWO, scope="group") for node in (a, b)]
+        for group in (*wide, *near):
+            await members(group, 4 if group in wide else 2)
+        before = {name: [eras(node)[name] for node in (a, b)] for name in ("wide", "near")}
+        d._presence.fail(oc.GroupClosed("killed"))
+        for group in wide[:3]:
+            await members(group, 3)
+        assert [eras(node)["wide"] for node in (a, b)] == [era + 1 for era in before["wide"]]
+        assert [eras(node)["near"] for node in (a, b)] == before["near"]
+
+
+def eras(node: oc.Node) -> dict[str, int]:
+    """By group: every change of it begins the next one."""
+    stack = node._presence.engine.stack
+    return {row.entry.name: row.era for row in stack.rows.values()}
+
+
 async def test_a_site_that_is_no_name_is_refused_here_and_at_the_coordinator() -> None:
     with pytest.raises(ValueError, match=r"site name 'to\\nkyo' contains a control character"):
         oc.Node("a", bootstrap=True, site="to\nkyo")
