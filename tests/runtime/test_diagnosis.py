@@ -524,6 +524,15 @@ async def test_nobody_is_told_to_recover_while_others_go_on() -> None:
         "others that answer are not cut off" in finding.seen for finding in diagnosis.findings
     )
     assert "recover" not in "".join(finding.cure for finding in diagnosis.findings)
+    async with patient("alice", stats=stats) as alice, patient("bob") as bob:  # with a run= each
+        alice.status["nodes"].append(entry("bob", bob.address))
+        assert set(codes(await examined(alice.address, bob.address))) == {"partition"}
+
+
+async def test_a_cluster_that_was_begun_beside_one_without_a_majority_does_not_hide_it() -> None:
+    async with patient("alice", stats=cut_off("bob", "carol")) as alice, patient("bob") as bob:
+        diagnosis = await examined(alice.address, bob.address)
+    assert codes(diagnosis) == ["no_majority", "each_alone"]
 
 
 async def test_sides_that_count_the_same_node_as_theirs_were_one_cluster() -> None:

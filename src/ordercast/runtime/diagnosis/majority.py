@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
-from ordercast.runtime.diagnosis.unity import ON_ITS_WAY, Reports
+from ordercast.runtime.diagnosis.unity import ON_ITS_WAY, Reports, signs_of
 from ordercast.runtime.lost_majority import all_of, recover_command
 
 CHECK = "a majority is there"
@@ -17,13 +19,19 @@ def check_majority(reports: Reports, subject: Subject, diagnosis: Diagnosis) -> 
     cut_off = {address: report for address, report in running.items() if report.stats.blocked}
     if running and not cut_off:
         diagnosis.passes(CHECK, ", ".join(running), "nobody is cut off")
-    elif len(cut_off) < len(running):
+    elif _others_go_on(cut_off.values(), running.values()):
         for address, report in cut_off.items():
             seen = f"{_missed(report)}; others that answer are not cut off"
             diagnosis.find("partition", address, seen)
     elif cut_off:
         address, report = min(cut_off.items(), key=lambda item: len(item[1].stats.blocked))
         _nobody_goes_on(address, report, _started_again(report, reports), subject, diagnosis)
+
+
+def _others_go_on(cut_off: Iterable[Report], running: Iterable[Report]) -> bool:
+    """Of this cluster, as far as anybody can tell; another one of its name does not count."""
+    signs = signs_of(cut_off)
+    return any(signs & signs_of([one]) for one in running if not one.stats.blocked)
 
 
 def _nobody_goes_on(

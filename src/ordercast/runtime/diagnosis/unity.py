@@ -63,12 +63,16 @@ def _sides(reports: Reports) -> list[Reports]:
 
 def _were_one(sides: list[Reports]) -> bool:
     """Do two of them record under one name, or count the same node as theirs?"""
-    signs = [
-        {report.run for report in side.values()}
-        | {(node.identity, node.address) for report in side.values() for node in report.nodes}
-        for side in sides
-    ]
+    signs = [signs_of(side.values()) for side in sides]
     return any(one & other for one, other in combinations(signs, 2))
+
+
+def signs_of(reports: Iterable[Report]) -> set[object]:
+    """By which nodes of one cluster are known, however it fell apart."""
+    signs: set[object] = set()
+    for report in reports:
+        signs |= {report.run, *((node.identity, node.address) for node in report.nodes)}
+    return signs
 
 
 def _told(side: Reports) -> str:
