@@ -12,9 +12,9 @@ import pytest
 
 from bench.oracle import features_of
 from ordercast.pipeline.kernels.compiled import Kernel
-from ordercast.pipeline.kernels.judge import judge_table
-from ordercast.trace.oracle import unspecified, verdicts
-from ordercast.trace.schema import PROPERTIES, Event
+from ordercast.pipeline.kernels.judge import Judged, judge_table
+from ordercast.trace.oracle import judge, unspecified
+from ordercast.trace.schema import PROPERTIES, Event, Judgement
 from ordercast.trace.tables import event_table
 from random_traces import ORDERS, random_trace
 
@@ -27,15 +27,30 @@ def kernel_verdicts(events: list[Event], *, quiescent: bool = False) -> dict[str
 
 
 def compare(seeds: Iterable[int]) -> None:
-    """All verdicts on the traces of these seeds with the oracle's; each fourth is quiescent."""
+    """All verdicts on the traces of these seeds with the oracle's, and how many faults of total
+    order there are; each fourth is quiescent."""
     for seed in seeds:
         events = random_trace(Random(seed))
         quiescent = seed % 4 == 0
-        found = kernel_verdicts(events, quiescent=quiescent)
-        wanted = verdicts(events, quiescent=quiescent)
+        judged = judge_table(event_table(events), quiescent=quiescent)
+        found = {one.property: (one.verdict, *counted(one)) for one in judged}
+        oracle = judge(events, quiescent=quiescent)
+        wanted = {
+            name: (one.verdict, *counted_by_oracle(name, one)) for name, one in oracle.items()
+        }
         compared = ("wellformed",) if unspecified(events) else PROPERTIES
         differing = {n: (found[n], wanted[n]) for n in compared if found[n] != wanted[n]}
         assert not differing, f"seed {seed}, quiescent={quiescent}: (kernel, oracle) {differing}"
+
+
+def counted(one: Judged) -> tuple[int, ...]:
+    """Violations and doubts of an order that both judges count in one way."""
+    is_total = one.property.startswith("total.")
+    return (one.findings.violations, one.findings.doubts) if is_total else ()
+
+
+def counted_by_oracle(name: str, one: Judgement) -> tuple[int, ...]:
+    return (len(one.violations), len(one.doubts)) if name.startswith("total.") else ()
 
 
 @pytest.mark.parametrize("block", range(5))

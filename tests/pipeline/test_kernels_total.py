@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
 from notation import trace
-from ordercast.pipeline.kernels import compiled, cycles, gaps, merge, opposites
+from ordercast.pipeline.kernels import (
+    compiled,
+    cycles,
+    entangled,
+    gaps,
+    knots,
+    merge,
+    opposites,
+)
 from ordercast.pipeline.kernels.absences import Absent
 from ordercast.pipeline.kernels.agreed import agree
 from ordercast.pipeline.kernels.findings import TwoForms
@@ -29,7 +37,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "compiled":
         monkeypatch.setattr(compiled, "COMPILE_FROM", 0)
     else:
-        for module in (merge, opposites, gaps):
+        for module in (merge, opposites, entangled, knots, gaps):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "_compiled", None)
@@ -154,10 +162,12 @@ def test_disagreeing_pairs_are_counted_as_by_comparing_all() -> None:
             for q in logs
             if p < q and _common(logs[p], logs[q]) != _common(logs[q], logs[p])
         ]
+        knotted = [[p, q] for p, q in inverted for _ in _knots(logs[p], logs[q])]
         orders = check_total(run, 100)
         pairs = [w["processes"] for _, w in orders.findings["total.pairwise"].plain.evidence]
-        assert pairs == [list(pair) for pair in inverted]
+        assert pairs == knotted
         assert len(orders.disordered) == len(inverted)
+        assert orders.disordered.knots.sum() == len(knotted)
         for _, witness in orders.findings["total.pairwise"].plain.evidence:
             cycle = witness["cycle"]
             assert isinstance(cycle, list)
@@ -166,6 +176,91 @@ def test_disagreeing_pairs_are_counted_as_by_comparing_all() -> None:
 
 def _common(log: list[str], other: list[str]) -> list[str]:
     return [m for m in log if m in other]
+
+
+def _knots(log: list[str], other: list[str]) -> list[set[str]]:
+    """Messages that opposite pairs connect: each pair joins the knots that it touches."""
+    found: list[set[str]] = []
+    for a, b in combinations(_common(log, other), 2):
+        if other.index(a) > other.index(b):
+            touched = [knot for knot in found if knot & {a, b}]
+            found = [knot for knot in found if knot not in touched]
+            found.append({a, b}.union(*touched))
+    return found
+
+
+# Faults are counted apart.
+
+TOTAL = ("total.group", "total.global", "total.pairwise", "total.gapless")
+
+
+@pytest.mark.parametrize(
+    ("log", "faults"),
+    [
+        ("abcdefg", 0),
+        ("bacdefg", 1),  # one swap
+        ("bacedgf", 3),  # three that do not overlap
+        ("badcefg", 2),  # two right beside each other
+        ("bcadefg", 1),  # overlapping: a and b, then a and c
+        ("gbdcefa", 1),  # one swap inside another
+        ("gfedcba", 1),  # every two messages
+    ],
+)
+def test_swaps_count_apart_where_they_do_not_overlap(log: str, faults: int) -> None:
+    run = delivering(f"p: abcdefg\nq: {log}")
+    orders = check_total(run, 20)
+    found = {**orders.findings, "total.gapless": gapless(run, {})}
+    assert {name: counts(found[name]) for name in TOTAL} == dict.fromkeys(TOTAL, (faults, faults))
+    for name in TOTAL:
+        shown = [set(witness["messages"]) for _, witness in found[name].plain.evidence]  # type: ignore[call-overload]
+        assert len(shown) == faults
+        assert sum(map(len, shown)) == len(set().union(*shown))
+        for _, witness in found[name].plain.evidence:
+            assert_held(run, witness["cycle"])  # type: ignore[arg-type]
+
+
+def test_a_swap_at_each_of_two_observers_is_two_faults_of_the_group() -> None:
+    """Each of the two disagrees with all others once, and they with each other twice."""
+    found = check_total(delivering("p: abcd\nq: bacd\nr: abdc"), 20).findings
+    assert counts(found["total.group"]) == counts(found["total.global"]) == (2, 2)
+    assert counts(found["total.pairwise"]) == (4, 4)
+
+
+def test_a_ring_of_three_beside_a_swap_is_a_fault_of_its_own() -> None:
+    run = delivering("p: dexab\nq: edxbc\nr: ca")
+    found = check_total(run, 20).findings["total.group"].plain
+    cycles_found = [witness["cycle"] for _, witness in found.evidence]
+    assert found.violations == 2
+    assert [len(cycle) for cycle in cycles_found] == [2, 3]  # type: ignore[arg-type]
+    for cycle in cycles_found:
+        assert_held(run, cycle)  # type: ignore[arg-type]
+
+
+def test_two_observers_are_the_witness_of_a_knot_that_is_not_their_first() -> None:
+    """p and q are opposite on d and e first, then on x and y, on a way round of a, y and c."""
+    run = delivering("p: deabxy\nq: edyxc\nr: ca")
+    found = check_total(run, 20).findings["total.group"].plain
+    assert [len(witness["cycle"]) for _, witness in found.evidence] == [2, 2]  # type: ignore[arg-type]
+
+
+def test_faults_within_each_group_count_apart() -> None:
+    run = delivering("p: abcdefgh\nq: cdabghef", groups="gh")  # twice in g, twice in h
+    found = check_total(run, 20).findings
+    assert counts(found["total.group"]) == (4, 4)
+    assert counts(found["total.global"]) == (2, 2)  # over both groups the swaps overlap
+
+
+def test_knots_between_correct_observers_are_not_tied_together_by_a_crashed_one() -> None:
+    found = check_total(delivering("p: abcd\nq: badc\nr: dabc!"), 20).findings
+    assert counts(found["total.group"]) == counts(found["total.global"]) == (2, 1)
+
+
+def test_observers_that_there_is_no_time_to_compare_wholly_count_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(opposites, "COUNTED", 0)
+    found = check_total(delivering("p: abcd\nq: badc"), 20).findings["total.pairwise"]
+    assert (counts(found), len(found.plain.evidence)) == ((1, 1), 1)
 
 
 def test_a_disagreement_across_groups_breaks_no_group() -> None:
@@ -285,7 +380,7 @@ def test_gaps_are_counted_as_by_comparing_all() -> None:
             for log in logs.values()
             if a in log and set(log[log.index(a) :]) & set(logs[q])
         }
-        inversions = len(check_total(run, 20).disordered)
+        inversions = check_total(run, 20).disordered.knots.sum()
         assert counts(found)[0] - inversions == len(expected)
 
 

@@ -16,7 +16,8 @@ What several checks ask
     membership.py  who is in which group when, and who owes which message
     absences.py    what a process never delivers
     merge.py       all delivery orders as one, if they fit
-    opposites.py   who delivers two messages in opposite orders
+    entangled.py   messages of which no order fits all: faults that count apart
+    opposites.py   who delivers messages in opposite orders, and how often
     agreed.py      the merged order, and who strays from it
 
 The checks

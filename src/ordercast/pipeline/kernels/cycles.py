@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordercast.pipeline.kernels.findings import Evidence
-from ordercast.pipeline.kernels.merge import Merged, Sequences
 from ordercast.pipeline.kernels.opposites import Opposites
 from ordercast.pipeline.kernels.run import NONE, Ints, Run
+
+Logs = list[tuple[int, Ints]]  # who delivers which messages of a knot, in order
 
 MAX_SHORTENED = 200  # messages; a longer cycle is shown as it was found
 
@@ -23,75 +24,79 @@ class Edge:
     later: int
 
 
-def opposite_edges(opposites: Opposites, line: int) -> list[Edge]:
-    """The cycle of two that one line of `opposites` is."""
-    first, second = int(opposites.first[line]), int(opposites.second[line])
+def opposite_edges(opposites: Opposites, line: int, first: int, second: int) -> list[Edge]:
+    """The cycle of two that two messages of a line of `opposites` are."""
     return [
         Edge(int(opposites.high[line]), first, second),
         Edge(int(opposites.low[line]), second, first),
     ]
 
 
-def find_cycle(run: Run, sequences: Sequences, merged: Merged, scope: int) -> list[Edge]:
-    """A cycle in a scope that got stuck; the shortest on its messages."""
-    cycle = _follow_blockers(run, sequences, merged, scope)
+def find_cycle(run: Run, logs: Logs) -> list[Edge]:
+    """A cycle in a knot; the shortest on its messages."""
+    messages = np.unique(np.concatenate([log for _, log in logs]))
+    if len(messages) <= MAX_SHORTENED and (pair := _cycle_of_two(run, logs, messages)):
+        return pair
+    cycle = _follow_blockers(run, logs)
     if not 2 < len(cycle) <= MAX_SHORTENED:
         return cycle
-    return _shorten(run, sequences, merged, scope, cycle)
+    return _shorten(run, logs, cycle)
 
 
-def _follow_blockers(run: Run, sequences: Sequences, merged: Merged, scope: int) -> list[Edge]:
-    """From a blocked head to the head before it in another sequence, until one comes again."""
-    live = [
-        s for s in sequences.in_scope(scope)
-        if merged.taking[s] and merged.stuck_at[s] < sequences.bounds[s + 1]
-    ]  # fmt: skip
-    head = {s: int(sequences.messages[merged.stuck_at[s]]) for s in live}
+def _cycle_of_two(run: Run, logs: Logs, messages: Ints) -> list[Edge]:
+    holder = _holders(run, logs, messages)
+    first, second = np.nonzero((holder != NONE) & (holder.T != NONE))
+    if not len(first):
+        return []
+    return _edges(holder, messages, [int(first[0]), int(second[0])])
+
+
+def _follow_blockers(run: Run, logs: Logs) -> list[Edge]:
+    """From the head of a log to the head of one where it comes later, until one comes again."""
     is_head = np.zeros(run.message_count, np.bool_)
-    is_head[list(head.values())] = True
-    blocker = np.full(run.message_count, NONE, np.int32)  # a sequence where it comes later
-    for s in live:
-        rest = sequences.messages[merged.stuck_at[s] + 1 : sequences.bounds[s + 1]]
-        blocker[rest[is_head[rest]]] = s
-    message = head[live[0]]
+    is_head[[log[0] for _, log in logs]] = True
+    blocker = np.full(run.message_count, NONE, np.int32)  # a log where it comes later
+    for number, (_, log) in enumerate(logs):
+        rest = log[1:]
+        blocker[rest[is_head[rest]]] = number
+    message = int(logs[0][1][0])
     path: list[Edge] = []
     seen: dict[int, int] = {}
     while message not in seen:
         seen[message] = len(path)
-        s = int(blocker[message])
-        path.append(Edge(int(sequences.process[s]), head[s], message))
-        message = head[s]
+        process, log = logs[int(blocker[message])]
+        path.append(Edge(process, int(log[0]), message))
+        message = int(log[0])
     return path[seen[message] :][::-1]
 
 
-def _shorten(
-    run: Run, sequences: Sequences, merged: Merged, scope: int, cycle: list[Edge]
-) -> list[Edge]:
+def _shorten(run: Run, logs: Logs, cycle: list[Edge]) -> list[Edge]:
     """The shortest cycle on the messages of `cycle`."""
     messages = np.array([edge.earlier for edge in cycle])
-    holder = _holders(run, sequences, merged, scope, messages)
+    holder = _holders(run, logs, messages)
     follows = [np.flatnonzero(row != NONE).tolist() for row in holder]
     cycles = (_cycle_through(follows, start) for start in range(len(messages)))
-    steps = min((found for found in cycles if found), key=len)
+    return _edges(holder, messages, min((found for found in cycles if found), key=len))
+
+
+def _edges(holder: Ints, messages: Ints, steps: list[int]) -> list[Edge]:
     return [
         Edge(int(holder[a, b]), int(messages[a]), int(messages[b]))
         for a, b in zip(steps, [*steps[1:], steps[0]], strict=True)
     ]
 
 
-def _holders(run: Run, sequences: Sequences, merged: Merged, scope: int, messages: Ints) -> Ints:
+def _holders(run: Run, logs: Logs, messages: Ints) -> Ints:
     """[a, b]: a process that delivers the a-th of `messages` before the b-th."""
     number = np.full(run.message_count, NONE, np.int32)
     number[messages] = np.arange(len(messages))
     holder = np.full((len(messages), len(messages)), NONE, np.int32)
-    for s in sequences.in_scope(scope):
-        if not merged.taking[s]:
-            continue
-        own = number[sequences.of(s)]
+    for process, log in logs:
+        own = number[log]
         own = own[own != NONE]
         for k in range(len(own) - 1):
             row, later = holder[own[k]], own[k + 1 :]
-            row[later[row[later] == NONE]] = sequences.process[s]
+            row[later[row[later] == NONE]] = process
     return holder
 
 

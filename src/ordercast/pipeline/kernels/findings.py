@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -43,6 +44,11 @@ class Findings:
         self.violations += len(items)
         for item in _first(items, self.limit - len(self.evidence)):
             self.evidence.append(evidence(item))
+
+    def violated_times(self, count: int, evidence: Iterator[Evidence]) -> None:
+        """Count so many violations; of their evidence as much is taken as fits."""
+        self.violations += count
+        self.evidence += islice(evidence, max(0, self.limit - len(self.evidence)))
 
     def doubt_many(self, reason: Callable[[Any], str], items: Items) -> None:
         """Count a doubt per item; `reason(item)` is asked for the first that fit."""

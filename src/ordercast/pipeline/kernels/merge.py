@@ -2,7 +2,7 @@
 
 A message is taken when it heads every sequence that contains it. Where all sequences run empty,
 the order in which messages were taken fits them all. Where that gets stuck, the union of the
-orders has a cycle, and the heads at that moment show one.
+orders has a cycle.
 
 Past that point the merge can go on: the message for which the fewest sequences are not ready is
 taken all the same. The order found then fits as many sequences as can be had without search.
@@ -90,9 +90,7 @@ def orders_by_group(run: Run) -> Sequences:
 class Merged:
     """How far a merge came."""
 
-    taking: Bools  # the sequences that took part
     stuck: Bools  # by scope: the union of the orders has a cycle
-    stuck_at: Ints  # by sequence: the place of its head then, in a scope that got stuck
     rank: Ints  # by message: when it was taken; NONE: it was not
 
     def fits(self, messages: Ints) -> bool:
@@ -104,20 +102,19 @@ class Merged:
 def merge(run: Run, sequences: Sequences, taking: Bools, *, to_the_end: bool) -> Merged:
     """Merge the sequences for which `taking` holds, past the first cycle too if `to_the_end`."""
     stuck = np.zeros(len(sequences.groups), np.bool_)
-    stuck_at = sequences.bounds[1:].copy()
     rank = np.full(run.message_count, NONE, np.int32)
     _merge(
         sequences.messages, sequences.bounds, sequences.scope_bounds, taking, to_the_end, PATIENCE,
         np.zeros(run.message_count, np.int32), np.full(run.message_count, NONE, np.int32),
-        stuck, stuck_at, rank,
+        stuck, rank,
     )  # fmt: skip
-    return Merged(taking, stuck, stuck_at, rank)
+    return Merged(stuck, rank)
 
 
 @kernel
 def _merge(
     messages: Ints, bounds: Ints, scope_bounds: Ints, taking: Bools, to_the_end: bool,
-    patience: int, unready: Ints, heading: Ints, stuck: Bools, stuck_at: Ints, rank: Ints,
+    patience: int, unready: Ints, heading: Ints, stuck: Bools, rank: Ints,
 ) -> None:  # fmt: skip
     """`unready`: by message, the sequences that it does not head yet; NONE: taken before that.
     `heading`: by message, one sequence that it heads; `following` leads on to the others."""
@@ -168,10 +165,7 @@ def _merge(
                     patience -= 1
                 if m == -1:
                     break
-                if not stuck[scope]:
-                    stuck[scope] = True
-                    for s in range(scope_bounds[scope], last):
-                        stuck_at[s] = place[s]
+                stuck[scope] = True
                 if not to_the_end:
                     break
                 unready[m] = -1

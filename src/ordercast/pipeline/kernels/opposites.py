@@ -1,13 +1,17 @@
-"""Two observers that deliver two messages in opposite orders: which observers, which messages.
+"""Two observers that deliver messages in opposite orders: which ones, how often, and an example.
+
+A knot of two observers is a smallest set of messages that are out of order among themselves only:
+of what both deliver, all that comes before the set at one comes before it at the other too. Two
+swaps that do not overlap are two knots; what lies inside a wider swap belongs to its knot.
 
 An order of all messages that fits most sequences leaves little to compare: where p and q are
-opposite on two messages, one of them is opposite to that order too. So of each sequence only the
-messages count that are not in their place in it, and these are looked up in the other logs.
+opposite on two messages, one of them is opposite to that order too. So of two logs, one at least
+strays from it, and only those messages count that are not in their place in some log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +19,8 @@ import numpy as np
 from ordercast.pipeline.kernels.compiled import kernel
 from ordercast.pipeline.kernels.merge import Merged, Sequences
 from ordercast.pipeline.kernels.run import NONE, Bools, Ints, Run
+
+COUNTED = 2_000_000_000  # messages looked up; of two observers that come later, one knot counts
 
 
 @dataclass
@@ -24,34 +30,52 @@ class Opposites:
     `high` delivers `first` before `second`, `low` the other way round.
     """
 
-    group: Ints
+    group: Ints  # NONE: the scope is the whole run
     low: Ints
     high: Ints
     first: Ints
     second: Ints
+    knots: Ints  # how many
 
     def __len__(self) -> int:
         return len(self.low)
 
     def between(self, observers: Bools) -> Opposites:
         """Those where both are among `observers`."""
-        return self._only(observers[self.low] & observers[self.high])
+        return self.only(observers[self.low] & observers[self.high])
 
-    def within(self, group: int) -> Opposites:
-        """Those of one group."""
-        return self._only(self.group == group)
-
-    def _only(self, chosen: Bools) -> Opposites:
+    def only(self, chosen: Ints | Bools) -> Opposites:
+        """These lines."""
         return Opposites(
             self.group[chosen], self.low[chosen], self.high[chosen],
-            self.first[chosen], self.second[chosen],
+            self.first[chosen], self.second[chosen], self.knots[chosen],
         )  # fmt: skip
+
+    def each_knot(self, run: Run, line: int) -> Iterator[tuple[int, int]]:
+        """`first` and `second` in every knot of one line, in the order of `high`."""
+        low, high = (_log(run, p[line], self.group[line]) for p in (self.low, self.high))
+        position = np.full(run.message_count, NONE, np.int32)
+        position[low] = np.arange(len(low))
+        common = high[position[high] != NONE]
+        place = position[common]
+        highest = np.maximum.accumulate(place)
+        lowest = np.minimum.accumulate(place[::-1])[::-1]
+        parts = np.flatnonzero(highest[:-1] < lowest[1:]) + 1  # where a new set begins
+        descents = np.flatnonzero(place[1:] < place[:-1]) + 1
+        _, chosen = np.unique(np.searchsorted(parts, descents, side="right"), return_index=True)
+        for at in descents[chosen[: self.knots[line]]].tolist():
+            yield int(common[at - 1]), int(common[at])
+
+
+def _log(run: Run, process: int, group: int) -> Ints:
+    log: Ints = run.delivered[run.deliveries(process)]
+    return log if group == NONE else log[run.group_of[log] == group]
 
 
 def no_opposites() -> Opposites:
     """Nobody disagrees."""
     nothing = np.empty(0, np.int32)
-    return Opposites(nothing, nothing, nothing, nothing, nothing)
+    return Opposites(nothing, nothing, nothing, nothing, nothing, nothing)
 
 
 def opposites_by_group(run: Run, sequences: Sequences, merged: Merged) -> Opposites:
@@ -91,36 +115,56 @@ def _find(
     run: Run, sequences: Sequences, merged: Merged, partners: Callable[[int], Ints]
 ) -> Opposites:
     """`partners(p)`: the sequences to be compared with the log of p."""
-    messages, bounds = _out_of_place(sequences, merged)
-    sizes = np.diff(bounds)
+    strays = _strays(run, sequences, merged)
+    count_knots = _count_knots.for_size(len(strays.messages) * len(run.processes))
     position = np.full(run.message_count, NONE, np.int32)  # in the log of the present p
+    looks = COUNTED
     lines: list[Ints] = []
     for p in range(len(run.processes)):
-        others = partners(p)
-        others = others[(sizes[others] > 0) & (sequences.process[others] != p)]
+        others = strays.to_compare_with(p, partners(p))
         if not len(others):
             continue
         here = run.deliveries(p)
         position[run.delivered[here]] = np.arange(here.start, here.stop)
-        earlier = np.full(len(others), NONE, np.int32)
-        later = np.full(len(others), NONE, np.int32)
-        _first_descents(position, messages, bounds, others, earlier, later)
+        knots, earlier, later = (np.zeros(len(others), np.int32) for _ in range(3))
+        looks = count_knots(
+            position, strays.messages, strays.bounds, others, looks, knots, earlier, later
+        )
         position[run.delivered[here]] = NONE
-        found = earlier != NONE
+        found = knots > 0
         q = others[found]
         p_again = np.full(len(q), p, np.int32)
         lines.append(
             np.stack(
-                (sequences.scope[q], p_again, sequences.process[q], earlier[found], later[found])
+                (sequences.scope[q], p_again, sequences.process[q], earlier[found], later[found],
+                 knots[found])
             )
-        )
-    return _pairs(run, lines, sequences)
+        )  # fmt: skip
+    return _pairs(lines, sequences)
 
 
-def _out_of_place(sequences: Sequences, merged: Merged) -> tuple[Ints, Ints]:
-    """Of each sequence the messages that come after a higher rank or before a lower one."""
-    parts = [np.empty(0, np.int32)]
-    sizes = np.zeros(len(sequences) + 1, np.int64)
+@dataclass(frozen=True)
+class _Strays:
+    """The sequences that do not fit the merged order."""
+
+    sequences: Sequences
+    strays: Bools  # by sequence
+    scopes_of: dict[int, list[int]]  # process -> where it strays
+    messages: Ints  # of each stray, those that are out of place in some sequence
+    bounds: Ints
+
+    def to_compare_with(self, p: int, partners: Ints) -> Ints:
+        """The strays among `partners` to look at with the log of p: each two observers once."""
+        others = partners[self.strays[partners]]
+        process = self.sequences.process[others]
+        p_strays = np.isin(self.sequences.scope[others], self.scopes_of.get(p, []))
+        chosen: Ints = others[(process > p) | (~p_strays & (process != p))]
+        return chosen
+
+
+def _strays(run: Run, sequences: Sequences, merged: Merged) -> _Strays:
+    out_of_place = np.zeros(run.message_count, np.bool_)
+    strays = np.zeros(len(sequences), np.bool_)
     for s in np.flatnonzero(merged.stuck[sequences.scope]).tolist():
         messages = sequences.of(s)
         if merged.fits(messages):
@@ -128,43 +172,72 @@ def _out_of_place(sequences: Sequences, merged: Merged) -> tuple[Ints, Ints]:
         rank = merged.rank[messages]
         highest = np.maximum.accumulate(rank)
         lowest = np.minimum.accumulate(rank[::-1])[::-1]
-        parts.append(messages[(rank < highest) | (rank > lowest)])
+        out_of_place[messages[(rank < highest) | (rank > lowest)]] = True
+        strays[s] = True
+    parts = [np.empty(0, np.int32)]
+    sizes = np.zeros(len(sequences) + 1, np.int64)
+    scopes_of: dict[int, list[int]] = {}
+    for s in np.flatnonzero(strays).tolist():
+        messages = sequences.of(s)
+        parts.append(messages[out_of_place[messages]])
         sizes[s + 1] = len(parts[-1])
-    return np.concatenate(parts), np.cumsum(sizes)
+        scopes_of.setdefault(int(sequences.process[s]), []).append(int(sequences.scope[s]))
+    return _Strays(sequences, strays, scopes_of, np.concatenate(parts), np.cumsum(sizes))
 
 
 @kernel
-def _first_descents(
-    position: Ints, messages: Ints, bounds: Ints, chosen: Ints, earlier: Ints, later: Ints
-) -> None:
-    """Per chosen sequence the first two neighbours, of those that have a position, whose
-    positions are the other way round."""
+def _count_knots(
+    position: Ints, messages: Ints, bounds: Ints, chosen: Ints, looks: int, knots: Ints,
+    earlier: Ints, later: Ints,
+) -> int:  # fmt: skip
+    """Per chosen sequence how many knots it has with the log that the positions are of, and the
+    first two neighbours whose positions are the other way round. The answer: `looks` left."""
+    longest = 0
     for k in range(len(chosen)):
-        highest, previous = -1, -1
+        longest = max(longest, bounds[chosen[k] + 1] - bounds[chosen[k]])
+    highest = np.zeros(longest, np.int32)  # a stack: of each set so far, its highest position
+    is_knot = np.zeros(longest, np.bool_)
+    for k in range(len(chosen)):
+        depth, previous = 0, -1
         for at in range(bounds[chosen[k]], bounds[chosen[k] + 1]):
             m = messages[at]
-            if position[m] == -1:
+            x = position[m]
+            looks -= 1
+            if x == -1:
                 continue
-            if position[m] < highest:
-                earlier[k] = previous
-                later[k] = m
-                break
-            highest, previous = position[m], m
+            top = x
+            if depth > 0 and x < highest[depth - 1]:
+                top = highest[depth - 1]
+                if later[k] == earlier[k]:
+                    earlier[k], later[k] = previous, m
+                while depth > 0 and x < highest[depth - 1]:
+                    depth -= 1
+                    if is_knot[depth]:
+                        knots[k] -= 1
+                knots[k] += 1
+                if looks < 0:
+                    knots[k] = 1
+                    break
+            highest[depth] = top
+            is_knot[depth] = top != x
+            depth += 1
+            previous = m
+    return looks
 
 
-def _pairs(run: Run, lines: list[Ints], sequences: Sequences) -> Opposites:
-    """Each two observers of a scope once, whichever was compared with which."""
+def _pairs(lines: list[Ints], sequences: Sequences) -> Opposites:
+    """Each two observers of a scope, whichever was compared with which."""
     if not lines:
         return no_opposites()
-    scope, p, q, earlier, later = np.concatenate(lines, axis=1)
-    low, high = np.minimum(p, q), np.maximum(p, q)
-    count = len(run.processes)
-    _, kept = np.unique((scope.astype(np.int64) * count + low) * count + high, return_index=True)
-    up = (q > p)[kept]  # q delivers `earlier` before `later`
-    return Opposites(
-        group=np.array(sequences.groups, np.int32)[scope[kept]],
-        low=low[kept],
-        high=high[kept],
-        first=np.where(up, earlier[kept], later[kept]),
-        second=np.where(up, later[kept], earlier[kept]),
+    scope, p, q, earlier, later, knots = np.concatenate(lines, axis=1)
+    low, high, up = np.minimum(p, q), np.maximum(p, q), q > p
+    order = np.lexsort((high, low, scope))
+    found = Opposites(
+        group=np.array(sequences.groups, np.int32)[scope],
+        low=low,
+        high=high,
+        first=np.where(up, earlier, later),  # q delivers `earlier` before `later`
+        second=np.where(up, later, earlier),
+        knots=knots,
     )
+    return found.only(order)

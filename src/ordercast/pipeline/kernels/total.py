@@ -4,6 +4,8 @@
     total.group      the same for the messages of each group
     total.pairwise   no two observers deliver two messages in opposite orders
 
+What is counted are knots (`entangled`, `opposites`): faults that do not overlap count apart.
+
 Where the union over all observers and groups is acyclic, so is every part of it: one merge then
 settles everything.
 """
@@ -16,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from ordercast.pipeline.kernels.cycles import cycle_evidence, find_cycle, opposite_edges
+from ordercast.pipeline.kernels.entangled import Entangled, entangled
 from ordercast.pipeline.kernels.findings import Evidence, Findings, TwoForms
 from ordercast.pipeline.kernels.merge import (
     Merged,
@@ -30,7 +33,7 @@ from ordercast.pipeline.kernels.opposites import (
     opposites_by_group,
     opposites_overall,
 )
-from ordercast.pipeline.kernels.run import Run
+from ordercast.pipeline.kernels.run import Ints, Run
 
 PROPERTIES = ("total.group", "total.global", "total.pairwise")
 
@@ -67,11 +70,15 @@ def check_total(run: Run, limit: int) -> Orders:
 
 
 def count_opposites(run: Run, opposites: Opposites, limit: int) -> Findings:
-    """One violation for each two observers that disagree."""
+    """One violation for each knot of two observers that disagree."""
     found = Findings(limit)
-    found.violated_many(
-        lambda line: cycle_evidence(run, opposite_edges(opposites, line)),
-        np.arange(len(opposites)),
+    found.violated_times(
+        int(opposites.knots.sum()),
+        (
+            cycle_evidence(run, opposite_edges(opposites, line, first, second))
+            for line in range(len(opposites))
+            for first, second in opposites.each_knot(run, line)
+        ),
     )
     return found
 
@@ -79,34 +86,34 @@ def count_opposites(run: Run, opposites: Opposites, limit: int) -> Findings:
 def _acyclic(
     run: Run, sequences: Sequences, merged: Merged, opposites: Opposites, limit: int
 ) -> TwoForms:
-    """One violation for each scope with a cycle; `merged` are the sequences of all observers."""
-    uniform = _count_stuck(run, sequences, merged, opposites, limit)
+    """One violation for each knot; `merged` are the sequences of all observers."""
+    everyone = np.ones(len(sequences), np.bool_)
+    uniform = _count_knots(run, entangled(run, sequences, everyone, merged), opposites, limit)
     if not run.crashed.any():
         plain = Findings(limit)
         plain.add(uniform)
         return TwoForms(plain, uniform)
     correct = ~run.crashed
-    merged = merge(run, sequences, correct[sequences.process], to_the_end=False)
-    return TwoForms(
-        _count_stuck(run, sequences, merged, opposites.between(correct), limit), uniform
-    )
+    knots = entangled(run, sequences, correct[sequences.process], merged)
+    return TwoForms(_count_knots(run, knots, opposites.between(correct), limit), uniform)
 
 
-def _count_stuck(
-    run: Run, sequences: Sequences, merged: Merged, opposites: Opposites, limit: int
-) -> Findings:
+def _count_knots(run: Run, knots: Entangled, opposites: Opposites, limit: int) -> Findings:
     found = Findings(limit)
+    knot_of_line = knots.knot_of[opposites.first]
     found.violated_many(
-        partial(_evidence, run, sequences, merged, opposites), np.flatnonzero(merged.stuck)
+        partial(_evidence, run, knots, opposites, knot_of_line), np.arange(knots.count)
     )
     return found
 
 
 def _evidence(
-    run: Run, sequences: Sequences, merged: Merged, opposites: Opposites, scope: int
+    run: Run, knots: Entangled, opposites: Opposites, knot_of_line: Ints, knot: int
 ) -> Evidence:
     """Two observers that disagree, if there are any: no cycle is shorter."""
-    pairs = opposites.within(sequences.groups[scope])
-    if len(pairs):
-        return cycle_evidence(run, opposite_edges(pairs, 0))
-    return cycle_evidence(run, find_cycle(run, sequences, merged, scope))
+    lines = np.flatnonzero(knot_of_line == knot)
+    if not len(lines):
+        return cycle_evidence(run, find_cycle(run, knots.logs(knot)))
+    line = int(lines[0])
+    first, second = int(opposites.first[line]), int(opposites.second[line])
+    return cycle_evidence(run, opposite_edges(opposites, line, first, second))

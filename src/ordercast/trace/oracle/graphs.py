@@ -33,6 +33,17 @@ def transitive_closure(next_of: Mapping[Node, Set[Node]]) -> dict[Node, set[Node
     return {node: closure[node] for node in next_of}
 
 
+def knots(next_of: Mapping[Node, Set[Node]]) -> list[set[Node]]:
+    """The sets of two or more nodes in which a path leads from each node to each other."""
+    closure = transitive_closure(next_of)
+    found: list[set[Node]] = []
+    for here in next_of:
+        knot = {there for there in closure[here] if here in closure[there]}
+        if len(knot) > 1 and knot not in found:
+            found.append(knot)
+    return found
+
+
 def shortest_cycle(next_of: Mapping[Node, Set[Node]]) -> list[Node] | None:
     """A shortest path from some node back to itself, that node named once; None if acyclic."""
     if _last_first(next_of) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 from ordercast.trace.oracle.findings import Findings
-from ordercast.trace.oracle.graphs import shortest_cycle
+from ordercast.trace.oracle.graphs import knots, shortest_cycle
 from ordercast.trace.oracle.logs import Run
 from ordercast.trace.oracle.membership import owes
 from ordercast.trace.schema import Judgement, Violation
@@ -129,47 +129,79 @@ def total_global(run: Run, *, uniform: bool) -> Judgement:
 
 
 def _acyclic(run: Run, messages: set[str], found: Findings, *, uniform: bool) -> None:
-    followed_by: dict[str, set[str]] = {m: set() for m in sorted(messages)}
-    witness: dict[tuple[str, str], str] = {}
-    for q in observers(run, uniform=uniform):
-        for a, b in combinations([m for m in run.deliveries[q] if m in messages], 2):
-            followed_by[a].add(b)
-            witness.setdefault((a, b), q)
-    cycle = shortest_cycle(followed_by)
-    if cycle is not None:
+    """One violation for each knot."""
+    watching = observers(run, uniform=uniform)
+    followed_by, witness = _union_of_orders(run, watching, messages)
+    for knot in knots(followed_by):
+        cycle = shortest_cycle({a: followed_by[a] & knot for a in sorted(knot)})
+        assert cycle is not None
         steps = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
         said = ", ".join(f"{witness[a, b]} delivered {a} before {b}" for a, b in steps)
         found.violated(said + ".", cycle=cycle, processes=[witness[step] for step in steps])
+
+
+def _union_of_orders(
+    run: Run, watching: list[str], messages: set[str]
+) -> tuple[dict[str, set[str]], dict[tuple[str, str], str]]:
+    """What somebody delivers later than each message; and, for each such pair, who does."""
+    followed_by: dict[str, set[str]] = {m: set() for m in sorted(messages)}
+    witness: dict[tuple[str, str], str] = {}
+    for q in watching:
+        for a, b in combinations([m for m in run.deliveries[q] if m in messages], 2):
+            followed_by[a].add(b)
+            witness.setdefault((a, b), q)
+    return followed_by, witness
 
 
 def total_pairwise(run: Run, *, uniform: bool) -> Judgement:
     """No two observers deliver two common messages in opposite orders."""
     found = Findings("total.pairwise" + (".uniform" if uniform else ""))
     for p, q in combinations(observers(run, uniform=uniform), 2):
-        here, there = run.deliveries[p], run.deliveries[q]
-        for a, b in combinations([m for m in here if m in there], 2):
-            if there[a] > there[b]:
-                found.violated(
-                    f"{p} delivered {a} before {b}, {q} {b} before {a}.",
-                    processes=[p, q], first=a, second=b,
-                )  # fmt: skip
+        _agree(run, p, q, set(run.delivered), found)
     return found.judgement()
+
+
+def _agree(run: Run, p: str, q: str, messages: set[str], found: Findings) -> None:
+    """p and q deliver what both deliver in one order; one violation for each knot."""
+    here, there = run.deliveries[p], run.deliveries[q]
+    common = [m for m in here if m in there and m in messages]
+    opposite = [(a, b) for a, b in combinations(common, 2) if there[a] > there[b]]
+    followed_by, _ = _union_of_orders(run, [p, q], set(common))
+    for knot in knots(followed_by):
+        a, b = next((a, b) for a, b in opposite if {a, b} <= knot)
+        found.violated(
+            f"{p} delivered {a} before {b}, {q} {b} before {a}.",
+            processes=[p, q], first=a, second=b,
+        )  # fmt: skip
 
 
 def total_gapless(run: Run, *, uniform: bool) -> Judgement:
-    """Observer p delivers a before b (same g), observer q delivers b => q delivers a before b."""
+    """Observer p delivers a before b (same g), observer q delivers b => q delivers a before b.
+
+    One violation for each knot of two observers in a group, and one for each message that q lacks.
+    """
     found = Findings("total.gapless" + (".uniform" if uniform else ""))
     watching = observers(run, uniform=uniform)
-    pairs = {
-        (a, b)
-        for p in watching
-        for a, b in combinations(run.deliveries[p], 2)
-        if run.group_of(a) == run.group_of(b)
-    }
-    for a, b in sorted(pairs):
+    for g in sorted({run.group_of(m) for m in run.delivered}):
+        of_g = {m for m in run.delivered if run.group_of(m) == g}
+        for p, q in combinations(watching, 2):
+            _agree(run, p, q, of_g, found)
+        followed_by, _ = _union_of_orders(run, watching, of_g)
         for q in watching:
-            _delivers_first(run, q, a, b, found)
+            for a in sorted(of_g - set(run.deliveries[q])):
+                _has_no_gap(run, q, a, followed_by[a], found)
     return found.judgement()
+
+
+def _has_no_gap(run: Run, q: str, a: str, later: set[str], found: Findings) -> None:
+    """q, which never delivers a, delivers nothing later where it owes a."""
+    order = run.deliveries[q]
+    shown = sorted(b for b in later if b in order and owes(run, q, a, order[b]))
+    if shown:
+        found.missing(
+            not run.lost(q), f"{q} delivered {shown[0]} without {a}, which comes before it.",
+            process=q, missing=a, second=shown[0], what="gap",
+        )  # fmt: skip
 
 
 # Hybrids.
