@@ -225,6 +225,25 @@ def test_only_a_local_master_needs_nothing_sent(master: str, local: bool) -> Non
         ('Cannot run program "python9": error=2', ConfigError, "cannot run python9"),
         ("java.lang.OutOfMemoryError: Java heap space", ConfigError, "spark.executor.memory"),
         ("Job 1 cancelled because SparkContext was shut down", ConnectionError, "ended"),
+        (
+            "SparkException: Python worker exited unexpectedly (crashed). Consider setting",
+            ConnectionError,
+            "worker of Spark was killed",
+        ),
+        (
+            "Lost task 0.0 in stage 0.0 (TID 0) (localhost executor driver): java.io.IOException: "
+            "Broken pipe\n\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)\n"
+            "\tat org.apache.spark.api.python.PythonWorkerFactory.createWorker$1(P.scala:220)",
+            ConnectionError,
+            "worker of Spark was killed",
+        ),
+        (
+            "Lost task 0.0 in stage 0.0 (TID 0) (localhost executor driver): java.io.EOFException\n"
+            "\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)\n"
+            "\tat org.apache.spark.api.python.PythonWorkerFactory.create(P.scala:177)",
+            ConnectionError,
+            "worker of Spark was killed",
+        ),
     ],
 )
 def test_what_goes_wrong_on_workers_is_told_in_a_sentence(
@@ -252,6 +271,7 @@ def test_a_segment_that_was_sealed_meanwhile_is_visible(tmp_path: Path) -> None:
 def test_what_we_have_no_sentence_for_is_left_as_it_is() -> None:
     assert explained("ZeroDivisionError: division by zero") is None
     assert explained("ModuleNotFoundError: No module named 'ordercast.pipeline'") is None
+    assert explained("Lost task 0.0 in stage 0.0: java.io.EOFException\n\tat a.B.read(B)") is None
 
 
 def test_settings_are_read_as_key_and_value_and_the_last_one_counts() -> None:

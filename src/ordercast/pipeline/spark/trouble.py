@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from ordercast.errors import ConfigError
@@ -26,8 +26,12 @@ def told_plainly() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         known = explained(str(error))
         if known is None:
+            if isinstance(error, Py4JNetworkError):
+                raise _java_ended() from error
             raise
         raise known from error
+    except ConnectionRefusedError as error:  # a second call to a Java process that is gone
+        raise _java_ended() from error
 
 
 def explained(text: str) -> Exception | None:
@@ -73,9 +77,29 @@ def _out_of_memory(found: re.Match[str]) -> Exception:
     )
 
 
+def _worker_killed(_: re.Match[str]) -> Exception:
+    return ConnectionError(
+        "a Python worker of Spark was killed before its work was done, most often for want of "
+        "memory: run the command again, with --master 'local[1]' if it was on this machine (less "
+        "at a time), or with more memory on a cluster (--conf spark.executor.memoryOverhead=4g)"
+    )
+
+
+def _java_ended() -> Exception:
+    return ConnectionError(
+        "the Java process of Spark ended before its work was done, most often for want of memory: "
+        "run the command again, with more memory free or with fewer traces"
+    )
+
+
 def _gone(found: re.Match[str]) -> Exception:
     return ConnectionError(f"the cluster ended the session: {found[0]}")
 
+
+# A worker that is killed before it has said who it is: the connection to it breaks.
+_BROKEN = (
+    r"(?:io\.EOFException|io\.IOException: (?:Broken pipe|Connection reset)|net\.SocketException)"
+)
 
 _KNOWN: tuple[tuple[str, Callable[[re.Match[str]], Exception]], ...] = (
     (r"No module named '(?!ordercast)([\w.]+)'", _missing_package),
@@ -84,6 +108,11 @@ _KNOWN: tuple[tuple[str, Callable[[re.Match[str]], Exception]], ...] = (
     (r'Cannot run program "([^"]+)"', _no_python),
     (r'CANNOT_MODIFY_\w*CONFIG\][^"]*"([^"]+)"', _fixed_setting),
     (r"OutOfMemoryError|OOMKilled|exceeding memory limits", _out_of_memory),
+    (r"Python worker (?:exited unexpectedly|failed to connect back)", _worker_killed),
+    (
+        rf"Lost task [^\n]*: java\.{_BROKEN}[^\n]*\s+at [\s\S]*?\.PythonWorkerFactory\.",
+        _worker_killed,
+    ),
     (r"Master removed our application[^\n]*", _gone),
     (r"All masters are unresponsive[^\n]*", _gone),
     (r"SparkContext was shut down", _gone),
