@@ -35,7 +35,9 @@ def transitive_closure(next_of: Mapping[Node, Set[Node]]) -> dict[Node, set[Node
 
 def knots(next_of: Mapping[Node, Set[Node]]) -> list[set[Node]]:
     """The sets of two or more nodes in which a path leads from each node to each other."""
-    closure = transitive_closure(next_of)
+    if _last_first(next_of) is not None:
+        return []
+    closure = {node: reachable(node, next_of) for node in next_of}
     found: list[set[Node]] = []
     for here in next_of:
         knot = {there for there in closure[here] if here in closure[there]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from ordercast.trace.oracle.findings import Findings
 from ordercast.trace.oracle.graphs import knots, shortest_cycle
@@ -131,26 +131,27 @@ def total_global(run: Run, *, uniform: bool) -> Judgement:
 def _acyclic(run: Run, messages: set[str], found: Findings, *, uniform: bool) -> None:
     """One violation for each knot."""
     watching = observers(run, uniform=uniform)
-    followed_by, witness = _union_of_orders(run, watching, messages)
-    for knot in knots(followed_by):
-        cycle = shortest_cycle({a: followed_by[a] & knot for a in sorted(knot)})
+    for knot in knots(_neighbours(run, watching, messages)):
+        followed_by: dict[str, set[str]] = {m: set() for m in sorted(knot)}
+        witness: dict[tuple[str, str], str] = {}
+        for q in watching:
+            for a, b in combinations([m for m in run.deliveries[q] if m in knot], 2):
+                followed_by[a].add(b)
+                witness.setdefault((a, b), q)
+        cycle = shortest_cycle(followed_by)
         assert cycle is not None
         steps = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
         said = ", ".join(f"{witness[a, b]} delivered {a} before {b}" for a, b in steps)
         found.violated(said + ".", cycle=cycle, processes=[witness[step] for step in steps])
 
 
-def _union_of_orders(
-    run: Run, watching: list[str], messages: set[str]
-) -> tuple[dict[str, set[str]], dict[tuple[str, str], str]]:
-    """What somebody delivers later than each message; and, for each such pair, who does."""
-    followed_by: dict[str, set[str]] = {m: set() for m in sorted(messages)}
-    witness: dict[tuple[str, str], str] = {}
+def _neighbours(run: Run, watching: list[str], messages: set[str]) -> dict[str, set[str]]:
+    """Each of the messages, and which of them somebody delivers next."""
+    next_of: dict[str, set[str]] = {m: set() for m in sorted(messages)}
     for q in watching:
-        for a, b in combinations([m for m in run.deliveries[q] if m in messages], 2):
-            followed_by[a].add(b)
-            witness.setdefault((a, b), q)
-    return followed_by, witness
+        for a, b in pairwise([m for m in run.deliveries[q] if m in messages]):
+            next_of[a].add(b)
+    return next_of
 
 
 def total_pairwise(run: Run, *, uniform: bool) -> Judgement:
@@ -166,8 +167,9 @@ def _agree(run: Run, p: str, q: str, messages: set[str], found: Findings) -> Non
     here, there = run.deliveries[p], run.deliveries[q]
     common = [m for m in here if m in there and m in messages]
     opposite = [(a, b) for a, b in combinations(common, 2) if there[a] > there[b]]
-    followed_by, _ = _union_of_orders(run, [p, q], set(common))
-    for knot in knots(followed_by):
+    if not opposite:
+        return
+    for knot in knots(_neighbours(run, [p, q], set(common))):
         a, b = next((a, b) for a, b in opposite if {a, b} <= knot)
         found.violated(
             f"{p} delivered {a} before {b}, {q} {b} before {a}.",
@@ -186,22 +188,27 @@ def total_gapless(run: Run, *, uniform: bool) -> Judgement:
         of_g = {m for m in run.delivered if run.group_of(m) == g}
         for p, q in combinations(watching, 2):
             _agree(run, p, q, of_g, found)
-        followed_by, _ = _union_of_orders(run, watching, of_g)
         for q in watching:
             for a in sorted(of_g - set(run.deliveries[q])):
-                _has_no_gap(run, q, a, followed_by[a], found)
+                _shows_no_gap(run, watching, q, a, of_g, found)
     return found.judgement()
 
 
-def _has_no_gap(run: Run, q: str, a: str, later: set[str], found: Findings) -> None:
-    """q, which never delivers a, delivers nothing later where it owes a."""
+def _shows_no_gap(
+    run: Run, watching: list[str], q: str, a: str, of_g: set[str], found: Findings
+) -> None:
+    """q, which never delivers a, delivers nothing where it owes a that somebody delivers later."""
     order = run.deliveries[q]
-    shown = sorted(b for b in later if b in order and owes(run, q, a, order[b]))
-    if shown:
-        found.missing(
-            not run.lost(q), f"{q} delivered {shown[0]} without {a}, which comes before it.",
-            process=q, missing=a, second=shown[0], what="gap",
-        )  # fmt: skip
+    owing = [b for b in order if b in of_g and owes(run, q, a, order[b])]
+    for p in watching:
+        there = run.deliveries[p]
+        for b in owing:
+            if a in there and b in there and there[a] < there[b]:
+                found.missing(
+                    not run.lost(q), f"{q} delivered {b} without {a}, which comes before it.",
+                    process=q, missing=a, second=b, what="gap",
+                )  # fmt: skip
+                return
 
 
 # Hybrids.
