@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ordercast.core.changing import Ending, FrameId, FramesHeld
+from ordercast.core.changing import Ending, FrameAt, FrameId, FramesHeld
 from ordercast.core.declaration import Network
-from ordercast.core.events import Cut, Event, Flush, Kept, Multicast, Receive, Timer, View
+from ordercast.core.events import (
+    Crashed,
+    Cut,
+    Event,
+    Flush,
+    Kept,
+    Multicast,
+    Receive,
+    Timer,
+    View,
+)
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.numbers import next_view_number
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
-from ordercast.core.uniting import unite
+from ordercast.core.uniting import FrameKey, unite
 from ordercast.process.given import GivenGroups
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.trace.schema import Event as Row
@@ -140,12 +150,16 @@ class Bench:
             self.flight.remove(packet)
 
     def crash(self, *dead: ProcessId) -> None:
-        """These stop; packets to them are lost, theirs are still under way."""
+        """These stop, and the others hear of it if they want to; packets to them are lost, theirs
+        are still under way."""
         self.crashed |= set(dead)
         for p in dead:
             self._record(p, "crash")
             del self.machines[p], self.timers[p]
         self.flight = [packet for packet in self.flight if packet.dst not in self.crashed]
+        for p, machine in self.machines.items():
+            if isinstance(machine, OrderingProtocol) and machine.hears_of_crashes:
+                self.step(p, *(Crashed(G, q) for q in dead))
 
     def carry(self) -> None:
         """Everything under way arrives, and what follows from it, in the order of sending."""
@@ -327,11 +341,10 @@ def change(
     reporting = [p for p in (*plan.survivors, plan.view.leader) if p in machines]
     held = {p: _held(machines[p], plan.view) for p in reporting}
     [(_, end)] = unite(protocol, {G: Ending(plan.view.era, held, frozenset(plan.dead))})
-    kept = (k for p in reporting for k in _frames(machines[p], plan.view))
-    bodies = {(k.origin, k.n): k.payload for k in kept}
-    union = tuple(Kept(f.origin, f.n, f.stamp, bodies[f.origin, f.n]) for f in end.frames)
+    here = {p: {(k.origin, k.n): k for k in _frames(machines[p], plan.view)} for p in reporting}
     view = msgspec.structs.replace(plan.next_view(end.mark), last=end.last)
     for p in dict.fromkeys((view.leader, *plan.audience)):
+        union = tuple(_fetched(machines[p], f, here.get(p, {}), here[f.holder]) for f in end.frames)
         flushes = (Flush(G, union),) if p in plan.view.members else ()
         b.step(p, Cut(flushes, (view,)))
 
@@ -350,10 +363,24 @@ def outside(b: Bench, p: ProcessId, protocol: type[OrderingProtocol]) -> None:
     b.stable.setdefault(p, 0)
 
 
+def _fetched(
+    machine: OrderingProtocol,
+    frame: FrameAt,
+    here: Mapping[FrameKey, Kept],
+    there: Mapping[FrameKey, Kept],
+) -> Kept:
+    """A member delivers its own body, if that is the one named; else that of the holder."""
+    key = (frame.origin, frame.n)
+    kept = here.get(key)
+    if kept is None or machine.gives_way(G, kept, frame):
+        kept = there[key]
+    return Kept(*key, frame.stamp, kept.payload)
+
+
 def _frames(machine: OrderingProtocol, view: View) -> tuple[Kept, ...]:
     """One that only leads the group has something if it numbers."""
     takes_part = machine.me in view.senders or machine.declaration.sequenced
-    return machine.unstable(G) if takes_part else ()
+    return tuple(map(machine.stamped, machine.unstable(G))) if takes_part else ()
 
 
 def _held(machine: OrderingProtocol, view: View) -> FramesHeld:

@@ -101,6 +101,8 @@ class Questioned:
         )
         if awaited.what in ("frame", "body", "agreement"):
             return p in view.senders and (g, p, n) not in self.frames
+        if awaited.what == "origin":
+            return p in view.senders and p != self.machine.me and (g, p, n) not in self.frames
         if awaited.what == "number":
             return p == self.sequencer(g) and (g, n) not in self.numbers
         if awaited.what == "order":

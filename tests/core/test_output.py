@@ -16,6 +16,7 @@ def test_clearing_gives_new_columns_so_that_what_was_handed_over_stays() -> None
     out.guest.append((1, True))
     out.ordered.append((1, 1))
     out.faults.append((2, "x"))
+    out.conflicts.append((1, 2, 1, 3))
     out.notes.append(("drop", 1, 2, 0, ""))
     out.words[2, 1, 1, View] = 0
     out.eras.append((0, View(1, 1, (1,), 1)))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import ordercast as oc
 from ordercast.core.protocol import Options
+from ordercast.machinery.unconfirmed import MAX_APART, MAX_APART_BYTES
 from ordercast.protocols.sequencing.sequencer import FETCH_BYTES
 from ordercast.runtime.coordination import CALL_S, COMING_S
 from ordercast.runtime.options import NodeOptions
@@ -63,6 +64,7 @@ def test_the_page_states_the_limits_that_hold():
     ahead, piece = MAX_AHEAD_BYTES // MiB, PIECE_BYTES // MiB
     assert row("packets of a term that has not begun here")[0] == f"{ahead} MiB, {MAX_AHEAD:,}"
     assert row("a piece of what a view change fetches")[0] == f"{piece} MiB, {PIECE}"
+    assert row("relayed bodies")[0] == f"{MAX_APART:,} frames, {MAX_APART_BYTES // MiB} MiB"
     assert row("`max_buffered`")[0] == f"{options.for_connections().max_buffered // MiB} MiB"
     assert row("`max_state`")[0] == f"{options.max_state // MiB} MiB"
     assert row("`reassembly_bytes`")[0] == f"{udp.reassembly_bytes // MiB} MiB"

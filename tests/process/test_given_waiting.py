@@ -75,10 +75,15 @@ def test_a_packet_of_a_former_era_behind_a_gap_waits_for_nothing() -> None:
 def test_a_copy_behind_a_gap_is_not_held_back_if_another_was_delivered() -> None:
     b = stacks(Reliable, 1, 2, 3, network="N0")
     b.view(1, 2, 3)
-    b.say(1, "a", "b")
-    b.bring(1, 3)
+    b.say(3, "x")
     b.bring(3, 2)
-    assert b.texts(2) == ["a", "b"]
-    b.bring(1, 2, text="b")
-    assert any(isinstance(packet.header, Linked) for packet in b.find(1, 2, text="a"))
+    b.bring(3, 1)
+    b.lose(1, 2, text="x")  # the next packet waits for it at the link
+    b.bring(2, 1)
+    b.say(3, "y")
+    b.bring(3, 1, text="y")
+    b.bring(3, 2, text="y")
+    assert b.texts(2) == ["x", "y"]
+    assert all(isinstance(packet.header, Linked) for packet in b.find(1, 2, text="y"))
+    b.bring(1, 2, text="y")
     assert held(b, 2) == []

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from machines import G, bench
+from machines import Bench, G, bench
 from ordercast.core.events import Flush, Receive, View
 from ordercast.core.protocol import Options
 from ordercast.machinery.stability import Ack
 from ordercast.protocols.reliable import Reliable, ReliableData
+
+
+def machine(b: Bench, p: int) -> Reliable:
+    found = b.machines[p]
+    assert isinstance(found, Reliable)
+    return found
 
 
 def test_integrity_a_process_delivers_m_at_most_once() -> None:
@@ -27,7 +33,8 @@ def test_agreement_what_one_correct_process_delivers_all_deliver() -> None:
     b = bench(Reliable, 1, 2, 3, 4)
     b.say(1, "m")
     b.lose(dst=3, text="m")
-    b.lose(dst=4, text="m")  # 1 crashes half-way
+    b.lose(dst=4, text="m")
+    b.crash(1)  # half-way
     b.carry()
     assert [b.texts(p) for p in (2, 3, 4)] == [["m"]] * 3
 
@@ -99,6 +106,7 @@ def test_reliable_D2_a_frame_is_kept_for_a_flush_only_until_it_is_stable() -> No
 
 def test_the_stable_mark_of_a_relay_is_not_believed() -> None:
     b = bench(Reliable, 1, 2, 3)
+    b.step(2, Receive(1, G, 1, ReliableData(1, 1, 0), b"m"))
     b.step(2, Receive(3, G, 1, ReliableData(1, 1, 1), b"m"))
     assert (b.texts(2), b.faults) == (["m"], [])
     assert len(b.machines[2].unstable(G)) == 1  # type: ignore[attr-defined]
@@ -112,12 +120,33 @@ def test_a_relay_that_names_a_process_outside_the_view_is_a_fault() -> None:
     assert b.machines[2].fingerprint() == before  # type: ignore[attr-defined]
 
 
+def test_reliable_D3_the_first_copy_is_delivered_only_if_the_origin_brings_it() -> None:
+    b = bench(Reliable, 1, 2, 3)
+    b.step(2, Receive(3, G, 1, ReliableData(1, 1, 0), b"forged"))
+    assert (b.texts(2), b.flight) == ([], [])
+    b.say(1, "m")
+    b.settle()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m"]] * 3
+
+
+def test_reliable_D3_once_the_origin_has_crashed_a_relay_is_enough() -> None:
+    b = bench(Reliable, 1, 2, 3)
+    b.say(1, "m")
+    b.bring(1, 2)
+    b.lose(1, 3)
+    b.bring(2, 3, text="m")
+    assert b.texts(3) == []
+    b.crash(1)
+    assert b.texts(3) == ["m"]
+
+
 def test_acknowledgements_go_to_the_origin_not_to_the_relay() -> None:
     b = bench(Reliable, 1, 2, 3, options=Options(ack_every=1))
     b.say(1, "m")
     b.bring(1, 2)
-    b.lose(1, 3, text="m")
     b.bring(2, 3, text="m")
+    assert b.find(3, header=Ack) == []
+    b.bring(1, 3, text="m")
     assert [packet.dst for packet in b.find(3, header=Ack)] == [1]
 
 

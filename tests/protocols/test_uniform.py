@@ -175,6 +175,26 @@ def test_uniform_D3_what_is_in_order_takes_no_memory_and_is_kept_until_it_is_sta
         assert machine(b, p).holders == {}
 
 
+def test_uniform_D4_the_first_copy_counts_only_if_the_origin_brings_it() -> None:
+    b = bench(Uniform, 1, 2, 3)
+    b.step(2, Receive(3, G, 1, UniformData(1, 1, 0), b"forged"))
+    assert (b.texts(2), b.flight) == ([], [])
+    b.say(1, "m")
+    b.settle()
+    assert [b.texts(p) for p in (1, 2, 3)] == [["m"]] * 3
+
+
+def test_uniform_D4_once_the_origin_has_crashed_a_relay_is_enough() -> None:
+    b = bench(Uniform, 1, 2, 3)
+    b.say(1, "m")
+    b.bring(1, 2)
+    b.lose(1, 3)
+    b.bring(2, 3, text="m")
+    assert b.texts(3) == []
+    b.crash(1)
+    assert b.texts(3) == ["m"]
+
+
 # -- acknowledgements, faults and limits ---------------------------------------------------------
 
 
@@ -224,6 +244,7 @@ def test_a_number_far_ahead_is_a_fault_and_harms_nothing() -> None:
 
 def test_the_stable_mark_of_a_relay_is_not_believed() -> None:
     b = bench(Uniform, 1, 2, 3)
+    b.step(2, Receive(1, G, 1, UniformData(1, 1, 0), b"m"))
     b.step(2, Receive(3, G, 1, UniformData(1, 1, 1), b"m"))
     assert (b.texts(2), b.faults) == (["m"], [])
     assert len(machine(b, 2).unstable(G)) == 1

@@ -77,6 +77,16 @@ class Consumed(msgspec.Struct, frozen=True):
     frames: int
 
 
+class Crashed(msgspec.Struct, frozen=True):
+    """A driver knows that this process of the group has stopped. What it sent may still come.
+
+    It is for drivers that give views of their own. In a cluster the next view of the group says it.
+    """
+
+    group: GroupId
+    process: ProcessId
+
+
 class Kept(msgspec.Struct, frozen=True, order=True, array_like=True):
     """A frame that is not known to be stable, as it travels through a flush."""
 
@@ -103,4 +113,4 @@ class Cut(msgspec.Struct, frozen=True):
     views: tuple[View, ...]
 
 
-Event = View | Multicast | Receive | Timer | Consumed | Flush | Cut
+Event = View | Multicast | Receive | Timer | Consumed | Crashed | Flush | Cut

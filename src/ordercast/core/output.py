@@ -29,6 +29,9 @@ TimerRequest = tuple[GroupId, str, int]
 Word = tuple[ProcessId, GroupId, int, type[msgspec.Struct]]
 """(destination, group, era, kind of header): of several in one step only the last counts"""
 
+Conflict = tuple[GroupId, ProcessId, int, ProcessId]
+"""(group, origin, n, relay): the two have said different things of frame n of the origin"""
+
 Note = tuple[str, GroupId, ProcessId, int, str]
 """(kind, group, sender, n, remark): hold, retransmit, nack, ... for traces at protocol level"""
 
@@ -37,8 +40,8 @@ class Output:
     """The effects of one step."""
 
     __slots__ = (
-        "deliveries", "eras", "faults", "guest", "news", "notes", "ordered", "stable", "timers",
-        "transmits", "words",
+        "conflicts", "deliveries", "eras", "faults", "guest", "news", "notes", "ordered", "stable",
+        "timers", "transmits", "words",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -49,6 +52,7 @@ class Output:
         self.guest: list[tuple[GroupId, bool]] = []  # from now on, or no longer, a guest of g
         self.ordered: list[tuple[GroupId, int]] = []  # a guest's frames up to n have their place
         self.faults: list[tuple[ProcessId, str]] = []  # a peer broke the protocol
+        self.conflicts: list[Conflict] = []  # one of two peers lies, and nobody knows which
         self.notes: list[Note] = []
         self.news: list[msgspec.Struct] = []  # of the cluster: see `membership.news`
         self.words: dict[Word, int] = {}  # where in `transmits` each stands
@@ -80,3 +84,4 @@ class Output:
             self.news = []
         if self.notes or self.faults or self.words or self.guest or self.ordered:  # rare
             self.guest, self.ordered, self.faults, self.notes, self.words = [], [], [], [], {}
+            self.conflicts = []

@@ -18,11 +18,12 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
-from ordercast.core.changing import End, Ending, FramesEnd, Held, LastFrames, NextEra
+from ordercast.core.changing import End, Ending, FrameAt, FramesEnd, Held, LastFrames, NextEra
 from ordercast.core.declaration import Declaration
 from ordercast.core.durability import Durability, as_durability
 from ordercast.core.events import (
     Consumed,
+    Crashed,
     Cut,
     Event,
     Flush,
@@ -106,6 +107,8 @@ class OrderingProtocol(PlainState, ABC):
     linked_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # may not be lost
     together: ClassVar[Together | None] = None  # several sequencers; which groups must share one
     copies_frames: ClassVar[bool] = False  # a frame must be at two nodes before others name it
+    hears_of_crashes: ClassVar[bool] = False  # it goes on by itself when a process has stopped
+    origins_answer: ClassVar[bool] = False  # an origin keeps its frame until all have delivered it
     has_subgroups: ClassVar[bool] = False  # it matters where the members are
     wide_headers: ClassVar[tuple[type[msgspec.Struct], ...]] = ()  # to other sites, and may wait
     header_version: ClassVar[int] = 5  # raised when a header is added, removed or changed
@@ -147,6 +150,9 @@ class OrderingProtocol(PlainState, ABC):
             self.on_timer(event.group, event.name)  # type: ignore[union-attr]
         elif kind is Consumed:
             self.on_consumed(event.group, event.frames)  # type: ignore[union-attr]
+        elif kind is Crashed:
+            if event.group in self.views:  # type: ignore[union-attr]
+                self.on_crash(event.group, event.process)  # type: ignore[union-attr]
         elif kind is View:
             self.install(event)  # type: ignore[arg-type]
         elif kind is Flush:
@@ -289,6 +295,15 @@ class OrderingProtocol(PlainState, ABC):
         """At the leader: a frame of the union, once all members but the dead have reported."""
         return frame
 
+    @staticmethod
+    def stamped(kept: Kept) -> Kept:
+        """A frame held here, as it is reported at the end of an era."""
+        return kept
+
+    def gives_way(self, g: GroupId, kept: Kept, end: FrameAt) -> bool:
+        """An era ends with a frame that is held here: has it another body, that must be fetched?"""
+        return False
+
     def drop_early(self, gone: Collection[ProcessId]) -> None:
         """These are out of the cluster. Packets of theirs that came too early are of eras that
         others may give to other views: where every side goes on, to a side of its own."""
@@ -372,6 +387,9 @@ class OrderingProtocol(PlainState, ABC):
 
     def resume(self) -> None:
         """The cut is over, whether or not this process has a group in it."""
+
+    def on_crash(self, g: GroupId, p: ProcessId) -> None:
+        """p of g has stopped. Whoever needs it, and nobody else, waits for the next view."""
 
     @abstractmethod
     def held_back(self) -> list[Waiting]:

@@ -1,8 +1,10 @@
 """At the coordinator of a change: the frames that all members deliver before their next view, in
 groups whose frames are not known by number.
 
-    union(g)    every frame that somebody who lives holds, with the stamp that counts
-    holder      somebody who has its body; those who lack it fetch it there
+    union(g)    every frame that somebody who lives holds, with the stamp that counts; where origins
+                answer for their frames, none of an origin that reports and does not have it
+    holder      the origin if it has reported the frame, else somebody who has that body; those who
+                lack it fetch it there
     mark        where the numbers of a domain go on: the highest that was reported
     last        where one process gives numbers: the last frame of each origin up to the end
 """
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 Reports = dict[ProcessId, FramesHeld]
 FrameKey = tuple[ProcessId, int]
 """(origin, its count): a frame of one era of one group"""
+Reporters = dict[ProcessId, tuple[int, ...]]
+"""Who holds a frame, and with which stamp"""
 
 
 def unite(
@@ -34,9 +38,9 @@ def unite(
     highest = max(marks.values(), default=0)
     spans_groups = page.declaration.scope == "domain"
     for g, ending in groups.items():
-        union, holders = _union(page, ending, reports[g])
+        union, reporters = _union(page, ending, reports[g])
         frames = tuple(
-            FrameAt(kept.origin, kept.n, kept.stamp, _one_of(holders[key], kept.n))
+            FrameAt(kept.origin, kept.n, kept.stamp, _holder(kept, reporters[key]))
             for key, kept in sorted(union.items())
         )
         last = _last(page, ending, reports[g], union) if page.declaration.sequenced else {}
@@ -54,21 +58,35 @@ def _of_this_era(ending: Ending) -> Reports:
 
 def _union(
     page: type[OrderingProtocol], ending: Ending, reports: Reports
-) -> tuple[dict[FrameKey, Kept], dict[FrameKey, list[ProcessId]]]:
+) -> tuple[dict[FrameKey, Kept], dict[FrameKey, Reporters]]:
     union: dict[FrameKey, Kept] = {}
-    holders: dict[FrameKey, list[ProcessId]] = {}
+    reporters: dict[FrameKey, Reporters] = {}
     for p, held in reports.items():
         for frame in held.frames:
             key = (frame.origin, frame.n)
             kept = Kept(frame.origin, frame.n, frame.stamp, b"")
             union[key] = page.better(union[key], kept) if key in union else kept
-            holders.setdefault(key, []).append(p)
-    return {key: page.attested(kept, ending.dead) for key, kept in union.items()}, holders
+            reporters.setdefault(key, {})[p] = frame.stamp
+    return {
+        key: page.attested(kept, ending.dead)
+        for key, kept in union.items()
+        if not (page.origins_answer and _is_disowned(key[0], reports, reporters[key]))
+    }, reporters
 
 
-def _one_of(holders: list[ProcessId], n: int) -> ProcessId:
-    """Those who hold a frame share the work of supplying it."""
-    return holders[n % len(holders)]
+def _is_disowned(origin: ProcessId, reports: Reports, reporters: Reporters) -> bool:
+    """A frame that its origin lives and does not have was never sent, or all have delivered it."""
+    return origin in reports and origin not in reporters
+
+
+def _holder(kept: Kept, reporters: Reporters) -> ProcessId:
+    """Who says what an origin sent? The origin, as long as it lives. Else those who hold the frame,
+    with the stamp that counts, share the work of supplying it."""
+    if kept.origin in reporters:
+        return kept.origin
+    same = [p for p, stamp in reporters.items() if stamp == kept.stamp]
+    holders = same or list(reporters)
+    return holders[kept.n % len(holders)]
 
 
 def _last(

@@ -18,7 +18,7 @@ WaitingFrame = tuple[GroupId, ProcessId, int, bytes]
 
 Missing = Literal[
     "frame", "number", "order", "first", "body", "block", "proposal", "agreement", "copies", "view",
-    "packet", "relay", "confirmation",
+    "packet", "relay", "confirmation", "origin",
 ]  # fmt: skip
 
 IN_WORDS: dict[Missing, str] = {
@@ -34,6 +34,7 @@ IN_WORDS: dict[Missing, str] = {
     "view": "view {number} of {group}",
     "packet": "packet {number} of the link from {process}",
     "relay": "message {number} that {process} passes on in {group}",
+    "origin": "{process} itself to bring frame {number} in {group}",
     "confirmation": "all members of {group} to confirm frame {number} of {process}",
 }
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.core.events import Event, Multicast, Receive, Timer, View
+from ordercast.core.events import Crashed, Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.core.protocol import OrderingProtocol
@@ -134,6 +134,17 @@ class Processes:
         none: frozenset[TimerName] = frozenset()
         return self._number(msgspec.structs.replace(process, due=none, later=none, crashed=True))
 
+    def notices(self, p: ProcessId) -> tuple[PacketNumber, ...]:
+        """p has crashed: what is under way to those whose protocol hears of it."""
+        if not self.scenario.protocol.hears_of_crashes:
+            return ()
+        return tuple(
+            self._packet(Packet(q, Receive(p, g, 1, Crashed(g, p))))
+            for g in self.homes[p]
+            for q in self.scenario.members(g)
+            if q != p
+        )
+
     def close(self, state: ProcessState) -> ProcessState:
         """Its log was judged. What may come after no longer depends on it."""
         if state not in self.closings:
@@ -170,7 +181,9 @@ class Processes:
             after, sent = self._step(before, group, Timer(*stimulus))
         else:
             receive = self.packets[stimulus].receive
-            after, sent = self._step(process, receive.group, receive)
+            notice = receive.header
+            event = notice if isinstance(notice, Crashed) else receive
+            after, sent = self._step(process, receive.group, event)
         return Reaction(self._number(after), sent, after.log != process.log)
 
     def _step(

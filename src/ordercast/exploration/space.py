@@ -7,6 +7,9 @@ makes pruning possible (`exploration.pruning`), and to keep it so, the faults a 
 dealt out at the start: there is a first state for every way to say whom the losses, the duplicates
 and the crash will strike.
 
+Where a protocol hears of crashes, the word of a crash is under way to the others from then on, like
+a packet of the process that crashed; it overtakes, and is overtaken, but never lost.
+
 Timers fire only when no packet is under way and nobody has anything to say. They fire in rounds: in
 a round every timer that runs fires once, in any order, and what is set meanwhile waits for the next
 round. So no timer starves, whatever order is chosen. After `rounds` rounds in a row that brought
@@ -24,6 +27,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple, TypeVar
 
+from ordercast.core.events import Crashed
 from ordercast.core.ids import ProcessId
 from ordercast.exploration.network import Inbox, Medium
 from ordercast.exploration.process import (
@@ -123,6 +127,8 @@ class Space:
         if state.inboxes[p]:
             for packet in self.medium.next(state.inboxes[p]):
                 found.append(Action("arrive", p, packet))
+                if self._is_notice(packet):
+                    continue
                 if duplicates:
                     found.append(Action("repeat", p, packet))
                 if losses:
@@ -136,6 +142,9 @@ class Space:
     def _sender_crashed(self, state: State, packet: PacketNumber) -> bool:
         sender = state.processes[self.processes.packets[packet].receive.src]
         return self.processes.known[sender].crashed
+
+    def _is_notice(self, packet: PacketNumber) -> bool:
+        return isinstance(self.processes.packets[packet].receive.header, Crashed)
 
     # -- where it leads ---------------------------------------------------------------------------
 
@@ -199,11 +208,12 @@ class Space:
 
     def _crash(self, state: State, p: ProcessId) -> State:
         crashed = self.processes.crash(state.processes[p])
-        return state._replace(
+        state = state._replace(
             processes=_put(state.processes, p, crashed),
             inboxes=_put(state.inboxes, p, ()),
             faults=tuple((losses, duplicates, 0) for losses, duplicates, _ in state.faults),
         )
+        return self._put_under_way(state, self.processes.notices(p))
 
     def _put_under_way(self, state: State, packets: tuple[PacketNumber, ...]) -> State:
         inboxes = state.inboxes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ordercast.core.events import Crashed
 from ordercast.core.ids import ProcessId
 from ordercast.core.waiting import IN_WORDS, Awaited, Waiting
 from ordercast.exploration.process import Entry, Process, Processes
@@ -32,6 +33,8 @@ def line(processes: Processes, action: Action) -> str:
         group = processes.scenario.script[subject].group
         return f"p{p} multicasts {message_name(subject)} to g{group}"
     packet = processes.packets[subject].receive
+    if isinstance(packet.header, Crashed):
+        return f"p{p} learns that p{packet.src} of g{packet.group} crashed"
     body = f" {packet.payload.decode(errors='replace')}" if packet.payload else ""
     way = f"p{packet.src} -> p{p}"
     return f"packet g{packet.group} {packet.header}{body} {way} {FATES[kind]}"

@@ -140,6 +140,11 @@ class Stability(PlainState):
         """What was delivered here and may be missing elsewhere."""
         return [frame for frames in self.kept.values() for frame in frames.values()]
 
+    def body(self, q: ProcessId, n: int) -> bytes | None:
+        """Of frame n of q, if it is kept."""
+        frame = self.kept[q].get(n)
+        return None if frame is None else frame.payload
+
     def kept_frames(self) -> int:
         """How many those are."""
         return sum(map(len, self.kept.values()))

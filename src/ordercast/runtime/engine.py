@@ -105,6 +105,9 @@ class Driver(Protocol):
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
 
+    def conflict(self, group: GroupId, origin: ProcessId, n: int, relay: ProcessId) -> None:
+        """These two have said different things of a frame."""
+
     def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
         """What this node brought, of that kind, could not be handled."""
 
@@ -116,8 +119,8 @@ class Effects:
     """The columns of an `Output` on their way to the driver: one that raised is not tried again."""
 
     __slots__ = (
-        "deliveries", "faults", "guest", "met", "news", "notes", "ordered", "stable", "timers",
-        "transmits",
+        "conflicts", "deliveries", "faults", "guest", "met", "news", "notes", "ordered", "stable",
+        "timers", "transmits",
     )  # fmt: skip
 
     def __init__(self, out: Output) -> None:
@@ -129,6 +132,7 @@ class Effects:
         self.ordered = iter(out.ordered)
         self.guest = iter(out.guest)
         self.faults = iter(out.faults)
+        self.conflicts = iter(out.conflicts)
         self.notes = iter(out.notes)
         self.news = iter(out.news)
 
@@ -436,6 +440,8 @@ class Engine:
             driver.guest(g, is_guest)
         for peer, reason in effects.faults:
             driver.fault(peer, reason)
+        for conflict in effects.conflicts:
+            driver.conflict(*conflict)
         for note in effects.notes:
             if note[0] == "retransmit":
                 self.retransmits += 1

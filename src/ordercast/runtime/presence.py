@@ -27,6 +27,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.administration import ADMINISTRATIVE, Administration
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
+from ordercast.runtime.conflicts import Conflicts
 from ordercast.runtime.control import (
     Admitted,
     Control,
@@ -131,6 +132,7 @@ class Presence:
         self.bodies = Bodies(options.codec)
         self.stalls = Stalls()
         self.packet_errors = PacketErrors()
+        self.conflicts = Conflicts()
         self.return_calls = ReturnCalls()
         self.administration = Administration(self)
         self.states = States(self)
@@ -351,6 +353,12 @@ class Presence:
         """What a node brought could not be handled: its connection ends."""
         who = self.directory.identities.get(peer, f"process {peer}")
         self.peers.fault(peer, self.packet_errors.reason_for(who, kind, error))
+
+    def conflict(self, group: GroupId, origin: ProcessId, n: int, relay: ProcessId) -> None:
+        """Two nodes have said different things of a frame."""
+        names = self.directory.identities
+        one, other = (names.get(p, f"process {p}") for p in (origin, relay))
+        self.conflicts.note(one, other, self.groups.names.get(group, f"group {group}"), n)
 
     def broken(self, error: Exception) -> None:
         """The stack failed in the middle of a step: what it now believes is not what happened."""

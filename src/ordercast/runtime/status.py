@@ -36,6 +36,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "nodes": len(presence.directory.live),
         "max_nodes": options.max_nodes,
         "peer_faults": presence.peers.peer_faults,
+        "conflicts": presence.conflicts.stats(),
         "packet_errors": presence.packet_errors.stats(),
         "connections": {**presence.peers.counters.as_dict(), "open": len(presence.peers.bound)},
         "strangers": presence.peers.unbound,

@@ -102,6 +102,8 @@ METRICS = (
            _one("connections.congested")),
     Metric("ordercast_peer_faults_total", "counter", "Times that a peer broke the protocol.",
            _one("peer_faults")),
+    Metric("ordercast_conflicts_total", "counter",
+           "Times that two peers said different things of one message.", _one("conflicts.count")),
     Metric("ordercast_packet_errors_total", "counter",
            "Errors of ours that a packet of a peer brought out.", _one("packet_errors.count")),
     Metric("ordercast_loop_stalls_total", "counter", "Times that the event loop stood still.",

@@ -16,6 +16,7 @@ import msgspec
 
 from ordercast.core.events import (
     Consumed,
+    Crashed,
     Cut,
     Event,
     Flush,
@@ -28,7 +29,7 @@ from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
-from ordercast.simulation.agenda import Agenda, Alarm, Arrival
+from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Alarm, Arrival
 from ordercast.simulation.log import NAMES, Ended, Row, Sent, TraceLog
 from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
@@ -59,6 +60,9 @@ class Steps(Protocol):
     """A machine that is alive: bare, or watched at every step."""
 
     def step(self, events: Iterable[Event]) -> Output: ...
+
+
+DETECTED_AFTER_MS = 100  # until the others know of a crash
 
 
 class Limits:
@@ -198,6 +202,20 @@ class Simulation:
         self.record((p, self.now, Ended("crash")))
         if lose:
             self.medium.forget_sender(p, lose)
+        self._tell_of_crash(p)
+
+    def _tell_of_crash(self, p: ProcessId) -> None:
+        """A while later the others of its groups know, if their protocol hears of crashes."""
+        groups = [g for g, roster in self.rosters.items() if roster.protocol.hears_of_crashes]
+        concerned = [(q, g) for q, seats in enumerate(self.seats) for g in groups if g in seats]
+        if any(q == p for q, _ in concerned):
+            tick = self.now + DETECTED_AFTER_MS * TICKS_PER_MS
+            self.agenda.acts[tick].append(partial(self._note_crash, p, concerned))
+
+    def _note_crash(self, p: ProcessId, concerned: list[tuple[ProcessId, GroupId]]) -> None:
+        for q, g in concerned:
+            if q != p:
+                self.hand(q, (Crashed(g, p),))
 
     def flush(self, views: Mapping[GroupId, tuple[ProcessId, ...]], leader: ProcessId) -> None:
         """Change views in one instant: survivors share what is unstable, then install.

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from ordercast.core.changing import End, FrameId, FramesEnd, FramesHeld, Held, NextEra
+from ordercast.core.changing import End, FrameAt, FrameId, FramesEnd, FramesHeld, Held, NextEra
 from ordercast.core.events import Cut, Flush, Kept, Multicast, Receive, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
@@ -78,7 +78,8 @@ class FrameFlush(PlainState):
             if g in self.part and g not in self.held:
                 self.protocol.pause()
                 frames = self._frames(self.protocol.views[g])
-                self.held[g] = {(kept.origin, kept.n): kept for kept in frames}
+                stamped = map(self.protocol.stamped, frames)
+                self.held[g] = {(kept.origin, kept.n): kept for kept in stamped}
 
     def _frames(self, view: View) -> tuple[Kept, ...]:
         """What this process has of a group. One that only leads it has something if it numbers."""
@@ -122,7 +123,7 @@ class FrameFlush(PlainState):
             here = self.held.get(g, {})
             for frame in end.frames:
                 key = (frame.origin, frame.n)
-                if key not in here:
+                if key not in here or self.protocol.gives_way(g, here[key], frame):
                     self.lacking.setdefault(frame.holder, {})[g, key] = frame.stamp
         for holder in tuple(self.lacking):
             self._fetch(holder)
@@ -220,8 +221,13 @@ class FrameFlush(PlainState):
         lacking = self.lacking.get(p, {})
         if (g, key) not in self.asked or (g, key) not in lacking:
             return  # of an attempt that is over
+        stamp = lacking[g, key]
+        kept = Kept(body.origin, body.n, stamp, payload)
+        if self.protocol.gives_way(g, self.protocol.stamped(kept), FrameAt(*key, stamp, p)):
+            raise PeerError(f"another body than was reported as frame {key[1]} of process {key[0]}")
         self.asked.discard((g, key))
-        self.held[g][key] = Kept(body.origin, body.n, lacking.pop((g, key)), payload)
+        del lacking[g, key]
+        self.held[g][key] = kept
         self.came[p, g] += len(payload)
         if self.came[p, g] >= PIECE_BYTES:  # it sends no more of this piece
             self.asked.difference_update([wanted for wanted in lacking if wanted[0] == g])
