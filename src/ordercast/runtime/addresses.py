@@ -10,6 +10,8 @@ from ordercast.errors import ConfigError
 Address = tuple[str, int]
 
 MAX_HOST_BYTES = MAX_NAME_BYTES - len(":65535")
+MAX_PORT_DIGITS = 16  # a peer may have written them
+MAX_SHOWN = 40  # characters of what is no address, in an error
 
 
 def parse_address(what: str, text: object) -> Address:
@@ -21,9 +23,11 @@ def parse_address(what: str, text: object) -> Address:
         not colon
         or not check_host(host)
         or not (port.isascii() and port.isdigit())
+        or len(port) > MAX_PORT_DIGITS
         or int(port) > 65_535
     ):
-        raise ValueError(f"{what}={text!r} is not an address; write host:port, port 0 to 65535")
+        shown = text if len(text) <= MAX_NAME_BYTES else text[:MAX_SHOWN] + "..."
+        raise ValueError(f"{what}={shown!r} is not an address; write host:port, port 0 to 65535")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

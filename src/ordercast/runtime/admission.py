@@ -13,6 +13,7 @@ from ordercast.runtime.join_timeouts import (
     not_primary,
     seeds_wait_too,
 )
+from ordercast.runtime.plausible import check_redirect
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.transport.tcp import Connection
 
@@ -47,7 +48,11 @@ class Admission:
         self._answers: dict[Connection, asyncio.Future[Control]] = {}
 
     async def ask(self, seeds: tuple[str, ...], timeout: float) -> Admitted:
-        """Ask all seeds, again and again, until one lets us in; or the reasons why none did."""
+        """Ask all seeds, again and again, until one lets us in; or the reasons why none did.
+
+        A seed may refuse this node for good, and be wrong: the others are asked all the same. The
+        refusal stands if none of them says that it may pass.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         reasons: dict[str, Exception] = {}
@@ -57,9 +62,14 @@ class Admission:
                 left = deadline - loop.time()
                 try:
                     return await self._ask_one(seed, min(patience, max(left, 0.05)))
-                except (OSError, PeerError) as reason:
+                except (OSError, PeerError, UsageError) as reason:
                     reasons[seed] = reason
-            if loop.time() + PAUSE >= deadline:
+            is_late = loop.time() + PAUSE >= deadline
+            refusals = [reason for reason in reasons.values() if isinstance(reason, UsageError)]
+            may_pass = any(isinstance(reason, NotYet) for reason in reasons.values())
+            if refusals and (is_late or not may_pass):
+                raise refusals[0]
+            if is_late:
                 raise self._timeout(reasons, timeout)
             await asyncio.sleep(PAUSE)
             patience *= 2  # a seed that many call at a time answers in turn, and late
@@ -90,8 +100,7 @@ class Admission:
             if answer.reason in TRANSIENT:  # it may be in soon, as may another seed
                 raise NotYet(answer.text, address=address, reason=answer.reason)
             raise REFUSALS.get(answer.reason, UsageError)(answer.text)
-        if not isinstance(answer, Admitted):
-            raise PeerError(f"{seed} answered with {type(answer).__name__}")
+        assert isinstance(answer, Admitted)
         return answer
 
     async def _apply_to_coordinator(self, address: str, timeout: float) -> Control:
@@ -149,9 +158,18 @@ class Admission:
         answer = self._answers[conn]
         if answer.done():
             raise PeerError(f"{type(message).__name__} came twice")
-        if isinstance(message, Admitted):
-            self._presence.admitted(conn, message)
+        self._take(conn, message)
         answer.set_result(message)
+
+    def _take(self, conn: Connection, message: Control) -> None:
+        """An answer that cannot be is a fault of that seed: the others are asked."""
+        if isinstance(message, Redirect):
+            assert conn.hello is not None
+            check_redirect(message.leader, conn.hello)
+        elif isinstance(message, Admitted):
+            self._presence.admitted(conn, message)
+        elif not isinstance(message, Refused):
+            raise PeerError(f"{type(message).__name__} is no answer to an Apply")
 
     def closed(self, conn: Connection, reason: str) -> None:
         """The seed hung up."""

@@ -27,6 +27,7 @@ from ordercast.runtime.join_timeouts import (
     not_in_node_view,
 )
 from ordercast.runtime.lost_majority import way_out
+from ordercast.runtime.plausible import check_entry
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.requests import Requests
 from ordercast.runtime.search import Search
@@ -223,6 +224,9 @@ class Nodeship:
     def _told_by_coordinator(self, message: NodeUp | NodeDown) -> None:
         """Who may come in, and who is gone."""
         if isinstance(message, NodeUp):
+            check_entry(message.node)
+            if message.node.pid == self._presence.me.pid:
+                raise PeerError("it lets somebody in under the number of this node")
             self._presence.coordination.expect(message.node)
         else:
             self._lost_contact(message.pid)

@@ -155,8 +155,14 @@ class Peers:
         self._listener.hello = self.hello
 
     async def dial(self, address: str, timeout: float, *, as_stranger: bool = False) -> Connection:
-        """A connection whose other side has said Hello. `OSError` or `PeerError` otherwise."""
-        host, port = parse_address("address", address)
+        """A connection whose other side has said Hello. `OSError` or `PeerError` otherwise.
+
+        The address may be a peer's word.
+        """
+        try:
+            host, port = parse_address("address", address)
+        except ValueError as reason:
+            raise PeerError(str(reason)) from None
         if not self.security.may_speak_to(host):
             raise PeerError(f"{address} is not on this machine, and nothing would be encrypted")
         hello = msgspec.structs.replace(self.hello, incarnation=0) if as_stranger else self.hello

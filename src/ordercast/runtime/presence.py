@@ -55,6 +55,7 @@ from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.own_groups import OwnGroups
 from ordercast.runtime.packet_errors import PacketErrors
 from ordercast.runtime.peers import Peers
+from ordercast.runtime.plausible import check_admitted
 from ordercast.runtime.pulses import Pulses
 from ordercast.runtime.reading import Reading
 from ordercast.runtime.rivals import Rivals
@@ -193,9 +194,8 @@ class Presence:
 
     def admitted(self, conn: Connection, answer: Admitted) -> None:
         """The coordinator lets us come in."""
-        coordinator = next((node for node in answer.nodes if node.pid == answer.leader), None)
-        if coordinator is None:
-            raise PeerError("it let us in without saying who leads")
+        check_admitted(answer, self.peers.hello, self.after)
+        coordinator = next(node for node in answer.nodes if node.pid == answer.leader)
         for name, incarnation in answer.past:
             self.directory.remember(name, incarnation)
         self.directory.floor = max(self.directory.floor, answer.floor)

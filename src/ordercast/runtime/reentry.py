@@ -67,6 +67,7 @@ class Reentry:
         self._bind = bind
         self._any_port = any_port
         self._lifetime = old.lifetime
+        self._in_vain: set[str] = set()  # addresses that answered, and did not let it in
 
     async def run(self, before: asyncio.Task[None] | None) -> None:
         """Come back. `before` is the way back that this outage cut short.
@@ -112,6 +113,7 @@ class Reentry:
         try:
             await self._listen(presence, number)
             seeds = await self._answering(presence, number)
+            self._in_vain.update(seeds)
             await presence.follow(seeds, ask_seconds=ANSWER)
             if presence.error is not None:
                 raise presence.error
@@ -139,7 +141,11 @@ class Reentry:
             await presence.peers.listen((self._bind[0], 0))
 
     async def _answering(self, presence: Presence, number: int) -> tuple[str, ...]:
-        """The first to answer of this round's addresses; none, if discovery is to find others."""
+        """The first to answer of this round's addresses; none, if discovery is to find others.
+
+        One that answered before, and that in vain, is the last choice: it must not be asked for
+        ever because it is the quickest.
+        """
         first = number * ASKED_AT_ONCE % max(1, len(self._addresses))
         turned = self._addresses[first:] + self._addresses[:first]
         dials = {
@@ -147,15 +153,22 @@ class Reentry:
             for address in islice(turned, ASKED_AT_ONCE)
         }
         reasons: dict[str, str] = {}
+        again: list[str] = []
         try:
             for dial in asyncio.as_completed(dials):
                 address, reason = await dial
-                if reason is None:
+                if reason is not None:
+                    reasons[address] = reason
+                elif address in self._in_vain:
+                    again.append(address)
+                else:
                     return (address,)
-                reasons[address] = reason
         finally:
             for task in dials:
                 task.cancel()
+        if again:
+            self._in_vain.difference_update(again)
+            return (again[0],)
         if presence.options.discover is not None:
             return ()
         raise no_seed_answered(presence, reasons, REACH)

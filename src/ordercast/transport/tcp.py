@@ -162,14 +162,18 @@ async def _reach(
     host: str, port: int, connection: Connection, contexts: TlsContexts | None
 ) -> None:
     loop = asyncio.get_running_loop()
-    if contexts is None:
-        await loop.create_connection(lambda: connection, host, port)
-        return
     try:
+        if contexts is None:
+            await loop.create_connection(lambda: connection, host, port)
+            return
         await loop.create_connection(
             lambda: connection, host, port, ssl=contexts.connecting, server_hostname=""
         )
+    except UnicodeError:  # what is asked for cannot be written as a name of the domain system
+        raise socket.gaierror(socket.EAI_NONAME, "it is no name of a host") from None
     except (ConnectionResetError, ConnectionAbortedError):
+        if contexts is None:
+            raise
         raise ConnectionResetError(
             "closed by the peer during the TLS handshake: it may not use TLS"
         ) from None
