@@ -22,6 +22,8 @@ from ordercast.runtime.control import (
     Redirect,
     Refused,
     StatusReply,
+    StatusRequest,
+    encode,
 )
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reentry import why_no_seed
@@ -178,3 +180,26 @@ async def test_a_node_on_its_way_back_is_not_kept_out_by_a_liar_that_always_answ
         while bob.incarnation != 2 or bob.stats()["out_reason"]:
             await asyncio.sleep(0.01)
         assert group.members == ("bob",) and evil.asked
+
+
+STATUSES = {
+    "nothing": b"",
+    "no JSON": b"\xff\xfe",
+    "deep": b'{"state":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "a list": b"[]",
+    "a state that is a list": b'{"state":["running"]}',
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+async def test_a_node_that_would_start_the_cluster_asks_a_liar(status: str) -> None:
+    """Nobody can say what runs there, so it does not start a second cluster, and says so."""
+
+    def answer(_: HostileContact, question: Control, hello: Hello) -> bytes | None:
+        if isinstance(question, StatusRequest):
+            return encode(StatusReply(), STATUSES[status])
+        return None
+
+    async with HostileContact(answer) as evil:
+        with pytest.raises(oc.JoinTimeout, match=r"did not say whether it runs"):
+            await oc.Node("bob", bootstrap=True, seeds=[evil.address]).start()

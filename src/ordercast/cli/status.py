@@ -50,32 +50,44 @@ def status(
     if as_json:
         print(msgspec.json.format(msgspec.json.encode(answer)).decode())
         return
+    _show(answer)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    """The node may be of a later release, or lie: whatever it says has some form here."""
     for name, value in answer.items():
         if not isinstance(value, dict | list):
-            console.print(f"{name}: {escape(str(value))}", highlight=False)
-    if reason := answer.get("stats", {}).get("out_reason"):
-        console.print(f"out_reason: {escape(reason)}", highlight=False, soft_wrap=True)
+            console.print(f"{escape(name)}: {escape(str(value))}", highlight=False)
+    stats = answer.get("stats")
+    if isinstance(stats, dict) and (reason := stats.get("out_reason")):
+        console.print(f"out_reason: {escape(str(reason))}", highlight=False, soft_wrap=True)
     for name, value in answer.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            _show_rows(name, value)
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             _show_figures(name, value)
+        elif isinstance(value, list):
+            _show_rows(name, [row for row in value if isinstance(row, dict)])
 
 
 def _show_figures(title: str, figures: dict[str, Any]) -> None:
     """A table of its own for every group: the limits of a group are many."""
-    groups = figures.pop("groups", {})
-    _show_rows(title, [{"what": key, "now": one} for key, one in figures.items()])
-    for name, one in groups.items():
-        _show_figures(f"group {escape(name)}", one)
+    groups = figures.get("groups")
+    apart = groups if isinstance(groups, dict) else {}
+    rows = [{"what": key, "now": one} for key, one in figures.items() if one is not apart]
+    _show_rows(title, rows)
+    for name, one in apart.items():
+        if isinstance(one, dict):
+            _show_figures(f"group {name}", one)
 
 
-def _show_rows(title: str, rows: list[dict[str, object]]) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
+def _show_rows(title: str, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    table = Table(title=escape(title), title_justify="left")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    for column in columns:
+        table.add_column(escape(column), overflow="fold")
     for row in rows:
-        table.add_row(*(escape(_plain(value)) for value in row.values()))
+        table.add_row(*(escape(_plain(row.get(column, ""))) for column in columns))
     console.print(table)
 
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import msgspec
-
 from ordercast.errors import PeerError
+from ordercast.runtime.answers import decode_status
 from ordercast.runtime.control import (
     Apply,
     Control,
@@ -41,7 +40,7 @@ MAX_NOTED = 64  # nodes that connected meanwhile and are asked
 ABSENT = ("refused", "unresolved")  # nobody runs there; anything else may be a cut network
 
 State = Literal["running", "starting", "waiting", "absent", "unknown"]
-STATES: dict[object, State] = {"running": "running", "starting": "starting", "joining": "waiting"}
+STATES: dict[str, State] = {"running": "running", "starting": "starting", "joining": "waiting"}
 """Of a status, as far as they matter here."""
 
 
@@ -105,14 +104,14 @@ class Founding:
             trouble, why = trouble_of(error)
             return Asked("absent") if trouble in ABSENT else Asked("unknown", why)
         try:
-            return await self._ask_state(conn)
-        except (OSError, PeerError, msgspec.DecodeError) as error:
+            return await self._ask_state(conn, address)
+        except (OSError, PeerError) as error:
             return Asked("unknown", trouble_of(error)[1])
         finally:
             del self._answers[conn]
             conn.close("asked")
 
-    async def _ask_state(self, conn: Connection) -> Asked:
+    async def _ask_state(self, conn: Connection, address: str) -> Asked:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._answers[conn] = answer
         advertised = "" if conn.hello is None else conn.hello.advertise
@@ -120,8 +119,8 @@ class Founding:
             return Asked("absent")  # this is the node itself: one list may be given to all
         conn.send(encode(StatusRequest()))
         async with asyncio.timeout(ASK_SECONDS):
-            status = msgspec.json.decode(await answer, type=dict)
-        state = status.get("state")
+            status = decode_status(address, await answer)
+        state = status["state"]
         if state == "out":
             return Asked("unknown", "it is out of its cluster, which may run elsewhere")
         return Asked(STATES.get(state, "absent"), advertised=advertised)

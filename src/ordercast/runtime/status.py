@@ -8,6 +8,7 @@ import msgspec
 
 from ordercast import __version__
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.answers import decode_status
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
@@ -185,7 +186,7 @@ async def query_status(
     key: bytes | str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Ask a running node how it is. `OSError` or `PeerError` if it does not answer.
+    """Ask a running node how it is. `OSError` or `PeerError` if it gives no answer to read.
 
     A cluster with TLS or a key answers nobody without; `tls`, `key`, `insecure` as for `Node`.
     """
@@ -199,5 +200,4 @@ async def query_status(
         _, reply = await line.ask(conn, StatusRequest(), StatusReply, timeout)
     finally:
         conn.close("asked")
-    status: dict[str, Any] = msgspec.json.decode(reply)
-    return status
+    return decode_status(address, reply)

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
-import msgspec
-
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.administration import HOLD_SECONDS, Wish
+from ordercast.runtime.answers import decode_answer
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import (
     Control,
@@ -92,15 +91,16 @@ class Administrator:
         rows: list[R] = []
         while True:
             after = rows[-1].name if rows else ""
-            answer, payload = await self._ask(TableRequest(table, after))
+            answer, payload, address = await self._ask(TableRequest(table, after))
             if not isinstance(answer, TableReply):
-                raise PeerError(f"{type(answer).__name__} is no answer to a TableRequest")
-            page = _rows(payload, kind, after)
+                named = type(answer).__name__
+                raise PeerError(f"{named} of {address} is no answer to a TableRequest")
+            page = _rows(address, payload, kind, after)
             rows += page
             if not answer.more:
                 return rows
             if not page or len(rows) > MAX_ROWS:
-                raise PeerError(f"the table {table!r} has no end")
+                raise PeerError(f"the table {table!r} of {address} has no end")
 
     # -- wishes -----------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Administrator:
         try:
             async with asyncio.timeout(self._timeout):
                 while True:
-                    answer, _ = await self._ask(wish)
+                    answer, _, _ = await self._ask(wish)
                     if isinstance(answer, Done):
                         return
                     await asyncio.sleep(PAUSE)
@@ -145,8 +145,8 @@ class Administrator:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    async def _ask(self, question: Control) -> tuple[Control, bytes]:
-        """The coordinator's answer. While the cluster changes, it is looked for again."""
+    async def _ask(self, question: Control) -> tuple[Control, bytes, str]:
+        """The coordinator's answer, and its address. It is looked for while the cluster changes."""
         while True:
             search = self._search = _Search()
             for address in self._nodes:
@@ -159,7 +159,7 @@ class Administrator:
 
     async def _ask_from(
         self, address: str, question: Control, search: _Search
-    ) -> tuple[Control, bytes] | None:
+    ) -> tuple[Control, bytes, str] | None:
         """Ask that node, or the one to which it sends us; None if it is no use now."""
         try:
             answer, payload = await self._ask_one(address, question)
@@ -178,7 +178,7 @@ class Administrator:
                 raise UsageError(answer.text)
             search.reasons[address] = answer.text
             return None
-        return answer, payload
+        return answer, payload, address
 
     def _checked(self, leader: str) -> str:
         """The address that a node sent us to."""
@@ -214,14 +214,12 @@ class _Search:
         return f" ({reasons})" if reasons else ""
 
 
-def _rows(payload: bytes, kind: type[R], after: str) -> list[R]:
+def _rows(address: str, payload: bytes, kind: type[R], after: str) -> list[R]:
     """Rows in the order of their names, as they must be."""
-    try:
-        rows: list[R] = msgspec.json.decode(payload, type=list[kind])  # type: ignore[valid-type]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"the table is malformed: {error}") from None
+    shape: type[list[R]] = list[kind]  # type: ignore[valid-type]
+    rows = decode_answer(address, payload, shape, "table")
     for row in rows:
         if row.name <= after:
-            raise PeerError("the rows of the table are not in order")
+            raise PeerError(f"the rows of the table of {address} are not in order")
         after = row.name
     return rows

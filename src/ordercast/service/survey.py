@@ -11,8 +11,12 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import PeerError, UsageError
+from ordercast.runtime.answers import as_told
+from ordercast.runtime.diagnosis.report import NodeSeen
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.status import query_status
+
+MAX_OTHERS = 4096  # nodes that are asked because one node names them
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -44,44 +48,78 @@ class Survey(msgspec.Struct, frozen=True):
     here: tuple[Holding, ...]
 
 
+class ViewTold(msgspec.Struct, frozen=True):
+    """The node view, in a status."""
+
+    number: int
+    members: list[str]
+    voters: list[str]
+    generation: int = 0
+
+
+class GroupTold(msgspec.Struct, frozen=True):
+    """A group that a node is in."""
+
+    view: int
+
+
+class StatsTold(msgspec.Struct, frozen=True):
+    """The figures of a node that is in a cluster."""
+
+    node_view: ViewTold
+    suspicions: list[str] = []
+    blocked: list[str] = []
+    silent_ms: dict[str, float] = {}
+    groups: dict[str, GroupTold] = {}
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What matters of a status."""
+
+    state: str
+    name: str = ""
+    incarnation: int = 0
+    nodes: list[NodeSeen] = []
+    stats: StatsTold | None = None
+
+
 async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Survey:
     """Ask that node, and each node that it hears. `UsageError` if it is not in a cluster."""
-    told = await query_status(address, timeout=timeout, **security)
-    if "stats" not in told:
-        raise UsageError(f"the node at {address} is not in the cluster now ({told['state']})")
-    stats = told["stats"]
-    view, silent, voters = stats["node_view"], stats["suspicions"], stats["node_view"]["voters"]
-    addresses = {f"{node['name']}#{node['incarnation']}": node["address"] for node in told["nodes"]}
+    told = await _status(address, timeout, security)
+    if told.stats is None:
+        raise UsageError(f"the node at {address} is not in the cluster now ({told.state})")
+    view, silent, silent_ms = told.stats.node_view, told.stats.suspicions, told.stats.silent_ms
+    addresses = {node.identity: node.address for node in told.nodes}
     missing = tuple(
-        Missing(
-            identity,
-            addresses.get(identity, ""),
-            stats["silent_ms"].get(identity, 0) / 1000,
-            identity in voters,
-        )
-        for identity in silent
+        Missing(who, addresses.get(who, ""), silent_ms.get(who, 0.0) / 1000, who in view.voters)
+        for who in silent
     )
-    asked = f"{told['name']}#{told['incarnation']}"
-    others = [who for who in view["members"] if who not in silent and who != asked]
+    asked = f"{told.name}#{told.incarnation}"
+    others = [who for who in view.members if who not in silent and who != asked]
+    if len(others) > MAX_OTHERS:
+        raise PeerError(f"{address} knows of {len(others)} nodes: that cannot be")
     answers = await asyncio.gather(
         *(_ask(who, addresses.get(who, ""), timeout, security) for who in others)
     )
     here = (_holding(asked, address, told), *answers)
-    return Survey(asked, view["number"], not stats["blocked"], missing, here)
+    return Survey(asked, view.number, not told.stats.blocked, missing, here)
+
+
+async def _status(address: str, timeout: float, security: dict[str, Any]) -> Told:
+    status = await query_status(address, timeout=timeout, **security)
+    return as_told(address, status, Told)
 
 
 async def _ask(identity: str, address: str, timeout: float, security: dict[str, Any]) -> Holding:
     try:
-        told = await query_status(address, timeout=timeout, **security)
-        return _holding(identity, address, told)
+        return _holding(identity, address, await _status(address, timeout, security))
     except (OSError, PeerError, ValueError) as reason:
         return Holding(identity, address, "", (), why_unreachable(reason))
 
 
-def _holding(identity: str, address: str, told: dict[str, Any]) -> Holding:
-    stats = told.get("stats")
-    if stats is None:
-        return Holding(identity, address, "", (), f"it is {told['state']}")
-    view = stats["node_view"]
-    groups = (f"{name} at view {group['view']}" for name, group in stats["groups"].items())
-    return Holding(identity, address, f"{view['number']}/{view['generation']}", tuple(groups))
+def _holding(identity: str, address: str, told: Told) -> Holding:
+    if told.stats is None:
+        return Holding(identity, address, "", (), f"it is {told.state}")
+    view = told.stats.node_view
+    groups = (f"{name} at view {group.view}" for name, group in told.stats.groups.items())
+    return Holding(identity, address, f"{view.number}/{view.generation}", tuple(groups))

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.answers import as_told, decode_status
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import Control, StatusReply, StatusRequest
-from ordercast.runtime.diagnosis.report import Report, read_report
+from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unanswered import Attempt, ProbeFailed, why_unanswered
 from ordercast.runtime.reasons import trouble_of
@@ -52,7 +53,8 @@ class Probe:
                 asked = loop.time()
                 _, payload = await self.ask(StatusRequest(), StatusReply)
                 self.round_trips.append(loop.time() - asked)
-            self.report = read_report(payload)
+            status = decode_status(self.address, payload)
+            self.report = as_told(self.address, status, Report)
         except TimeoutError as error:
             raise ProbeFailed("mute", f"it said hello, then {error}") from None
         except PeerError as error:

@@ -1,12 +1,10 @@
-"""What a node answers about itself, read with suspicion: it came from the network."""
+"""What of a node's status matters to a diagnosis. See `ordercast.runtime.answers`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-
-from ordercast.errors import PeerError
 
 
 class NodeSeen(msgspec.Struct, frozen=True):
@@ -135,14 +133,3 @@ class Report(msgspec.Struct, frozen=True):
     def coordinates(self) -> bool:
         """Is this the node that lets others in?"""
         return self.leads or self.coordinator == self.identity
-
-
-_decode = msgspec.json.Decoder(Report).decode
-
-
-def read_report(payload: bytes) -> Report:
-    """The answer to a StatusRequest; `PeerError` if it is none."""
-    try:
-        return _decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerError(f"its status is not readable: {error}") from None
