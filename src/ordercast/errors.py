@@ -19,10 +19,12 @@
     │   └── NodeOut                ... and goes on when the node is back, unless rejoin=False
     │       ├── Excluded           the others went on without this node
     │       ├── NotPrimary         this node is on the smaller side of a partition
+    │       ├── MachineFailed      an error of ours in this node; it comes back with a new machine
     │       └── Dissolved          its side of a partition joins the other one; never in a stream
     └── TraceError                 a trace that cannot be read: file, line, column, reason
 
-Our own mistakes are `assert`s, never members of this tree. A plain wrong argument (an empty
+Our own mistakes are `assert`s, never members of this tree: `MachineFailed` only says that a node
+had one, and comes back. A plain wrong argument (an empty
 name, an unknown order) is a `ValueError` or `TypeError`, as everywhere in Python.
 """
 
@@ -175,6 +177,18 @@ class NotPrimary(NodeOut):
         )
         self.view = view
         self.missing = missing
+
+
+class MachineFailed(NodeOut):
+    """An error of ours: the machine of this node failed, and is not used any more. The `__cause__`
+    is the error. The node comes back with a new machine, a few times."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"the machine of this node failed ({type(error).__name__}: {error}): a fault of ours, "
+            f"please report it. {_hope(True)}"
+        )
+        self.__cause__ = error
 
 
 class Dissolved(NodeOut):

@@ -16,6 +16,7 @@ from ordercast.core.output import Delivery, Output
 from ordercast.membership.agreement_headers import Heartbeat
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
 from ordercast.membership.options import ClusterOptions
+from ordercast.process.commands import Broken, Connected
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.registry import PROTOCOLS
@@ -32,6 +33,10 @@ def node_view(number: int, nodes: tuple[NodeEntry, ...]) -> NodeView:
     return NodeView(ViewId(0, 0, number), nodes, tuple(node.pid for node in nodes), number)
 
 
+def packet(body: bytes) -> Event:
+    return Receive(PEER, GROUP, 1, FifoData(1, 0), body)
+
+
 class Fragile(Process):
     """A stack with a fault: a packet with this payload, or this timer, brings it out."""
 
@@ -42,6 +47,9 @@ class Fragile(Process):
         )
         self.agreement.view = node_view(1, nodes)
         self.fails_at_the_end = False
+        self.refuses_multicasts = True
+        self.fragile_for: ProcessId = -1
+        self.heard: list[ProcessId] = []  # connected or broken
 
     def _receive(self, packet: Receive) -> None:
         self.out.deliveries.append((GROUP, packet.src, 1, 0, packet.payload))
@@ -58,7 +66,11 @@ class Fragile(Process):
     def _handle(self, event: Any) -> None:
         if isinstance(event, Timer):
             raise ZeroDivisionError("in a timer")
-        assert not isinstance(event, Multicast), "a bug of ours"
+        if isinstance(event, Broken | Connected):
+            self.heard.append(event.pid)
+            if event.pid == self.fragile_for:
+                raise LookupError("a node that is none")
+        assert not (isinstance(event, Multicast) and self.refuses_multicasts), "a bug of ours"
 
     def _conclude(self, out: Output) -> None:
         assert not self.fails_at_the_end, "at the end of a step"
@@ -74,8 +86,7 @@ class Driver:
         self.engine = Engine(self.stack, self)  # type: ignore[arg-type]
 
     def bring(self, *payloads: bytes) -> None:
-        packets: list[Event] = [Receive(PEER, GROUP, 1, FifoData(1, 0), body) for body in payloads]
-        self.engine._took(PEER, packets)
+        self.engine._took(PEER, [packet(body) for body in payloads])
 
     def transmit_for_cluster(self, to: tuple[ProcessId, ...], packet: bytes) -> None:
         self.sent.append(to)
@@ -87,6 +98,11 @@ class Driver:
         self.seen.append(delivery[4])
         if delivery[4] == b"undeliverable":
             raise LookupError("at the driver")
+        if delivery[4] == b"breaks":  # what carries out an effect calls for other steps
+            self.engine.step([Broken(3)], 3)
+            self.engine.step([Broken(4)])
+            self.engine.step([Multicast(GROUP, b"")])
+            self.engine.step([Broken(5)])
 
     def install(self, view: View) -> None:
         """There is none."""
@@ -94,8 +110,9 @@ class Driver:
     def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
         self.blamed.append((peer, kind, type(error).__name__))
 
-    def broken(self, error: Exception) -> None:
+    def broken(self, error: Exception) -> BaseException:
         self.failed.append(error)
+        return error
 
 
 async def test_what_came_before_a_bad_packet_takes_effect_and_what_comes_after_is_dropped() -> None:
@@ -145,6 +162,47 @@ async def test_a_timer_that_nobody_can_answer_for_is_our_own(gone: bool) -> None
         driver.stack.agreement.view = node_view(2, nodes)
     await until(lambda: bool(driver.failed))
     assert not driver.blamed and isinstance(driver.failed[0], ZeroDivisionError)
+
+
+@pytest.mark.parametrize("event", [Broken(PEER), Connected(PEER, "p2")], ids=["broken", "bound"])
+async def test_what_the_end_or_begin_of_a_connection_brings_out_is_the_fault_of_that_peer(
+    event: Broken | Connected,
+) -> None:
+    driver = Driver()
+    driver.stack.fragile_for = PEER
+    driver.engine.step([event], PEER)
+    assert driver.blamed == [(PEER, type(event).__name__, "LookupError")] and not driver.failed
+
+
+@pytest.mark.parametrize("fragile_for", [3, 4])
+async def test_a_step_that_follows_from_a_packet_is_its_senders_unless_it_is_anothers(
+    fragile_for: ProcessId,
+) -> None:
+    driver = Driver()
+    driver.stack.fragile_for = fragile_for
+    driver.bring(b"breaks", b"and more")
+    assert driver.stack.heard == [3, 4, 5]  # one that raises takes no other with it
+    at_fault = 3 if fragile_for == 3 else PEER
+    lost = (at_fault, "Broken", "LookupError")
+    own = (PEER, "Multicast", "AssertionError")
+    assert driver.blamed == ([lost, own]) and not driver.failed
+    assert driver.seen == [b"breaks", b"and more"]
+
+
+async def test_one_that_is_blamed_meanwhile_does_not_silence_another() -> None:
+    driver = Driver()
+    driver.stack.fragile_for = 3
+    driver.stack.refuses_multicasts = False
+    assert driver.engine._took(PEER, [packet(b"breaks")])
+
+
+async def test_all_that_happens_on_behalf_of_a_peer_is_charged_to_it() -> None:
+    driver = Driver()
+    with driver.engine.on_behalf_of(PEER):
+        driver.engine.step([Multicast(GROUP, b"")])
+        assert driver.engine.cause == PEER
+    assert driver.engine.cause is None
+    assert driver.blamed == [(PEER, "Multicast", "AssertionError")] and not driver.failed
 
 
 async def test_what_the_application_asks_for_fails_loudly() -> None:

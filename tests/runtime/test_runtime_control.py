@@ -125,7 +125,7 @@ async def test_numbers_that_no_trace_can_hold_are_their_senders_fault(
         reading.cancel()
 
 
-async def test_an_error_of_our_own_in_a_step_ends_the_node_visibly(
+async def test_an_error_of_our_own_in_a_step_ends_that_machine_visibly(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ordercast_cluster(2, order="total") as cluster:
@@ -135,9 +135,9 @@ async def test_an_error_of_our_own_in_a_step_ends_the_node_visibly(
             raise AssertionError("a machine of ours is wrong")
 
         monkeypatch.setattr(broken._presence.engine.stack, "step", fail)
-        with pytest.raises(AssertionError):
+        with pytest.raises(oc.MachineFailed):
             broken._presence.engine.step([Multicast(1, b"")])
-        with pytest.raises(AssertionError, match="a machine of ours is wrong"):
+        with pytest.raises(oc.MachineFailed, match="a machine of ours is wrong"):
             async for _ in broken:
                 pass
         async for event in other:

@@ -6,14 +6,17 @@ running step are done.
 
 A packet may bring out an error in a machine. That ends the connection of its sender, not this node:
 the effects of what was handled before it are carried out, and the sender is blamed (see decision
-19). The same holds for a timer that a packet armed. What this node does by itself, and what its
-application asks for, still fails loudly.
+19). The same holds for all that follows from it: a timer that it armed, a step that its effects
+call for, the loss of its connection. What this node does by itself, and what its application asks
+for, fails loudly: its driver is told that this machine is not to be used any more.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from operator import length_hint
 from typing import Protocol
@@ -23,7 +26,7 @@ import msgspec
 from ordercast.core.events import Event, Multicast, Receive, Timer, View
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery, Output
-from ordercast.errors import FrameError, PeerError
+from ordercast.errors import FrameError, NodeOut, PeerError
 from ordercast.membership.agreement_headers import Heartbeat
 from ordercast.membership.news import Installed, News
 from ordercast.membership.node_view import NodeView
@@ -45,6 +48,7 @@ from ordercast.wire.frame import FIXED_SIZE, Frame
 MAX_HELD_BYTES = 256 << 20  # held back of what one peer brought
 
 Headers = tuple[type[msgspec.Struct], ...]
+Caused = tuple[ProcessId | None, Sequence[Event | Command]]  # events, and which peer is behind them
 
 LINKS = ChannelCodec((LinkAck,))  # what travels on LINK_CHANNEL
 CLUSTER = ChannelCodec(CLUSTER_HEADERS)  # ... and on CLUSTER_CHANNEL
@@ -111,8 +115,8 @@ class Driver(Protocol):
     def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
         """What this node brought, of that kind, could not be handled."""
 
-    def broken(self, error: Exception) -> None:
-        """A step failed half-way: an error of ours. There must not be another."""
+    def broken(self, error: Exception) -> BaseException:
+        """A step failed half-way: an error of ours. There must not be another. What is raised."""
 
 
 class Effects:
@@ -166,8 +170,8 @@ class Engine:
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
         self._armed_by: dict[tuple[GroupId, str], ProcessId] = {}  # whose packet set the timer
         self._cause: ProcessId | None = None  # whose packet, or timer, is being handled
-        self._blamed = False  # in the running step
-        self._waiting: list[Event | Command] = []  # to be stepped when the running step is done
+        self._blamed: set[ProcessId] = set()  # of late: no more of their packets is handled
+        self._waiting: deque[Caused] = deque()  # to be stepped when the running step is done
         self._stepping = False
         self._stopped = False
         self._loop = asyncio.get_running_loop()
@@ -254,7 +258,7 @@ class Engine:
         """A step with packets of one peer; False if one could not be handled: hear it no more."""
         if not events:
             return True
-        self._blamed = False
+        self._blamed.clear()
         for event in events:
             assert isinstance(event, Receive)
             if len(event.payload) >= LARGE and _may_be_held(event):
@@ -263,9 +267,9 @@ class Engine:
         try:
             self.held.check(src)
         except PeerError as fault:
-            self._blamed = True
+            self._blamed.add(src)
             self._driver.fault(src, str(fault))
-        return not self._blamed
+        return src not in self._blamed
 
     def _of_group(self, src: ProcessId, frame: Frame) -> list[Event]:
         """A packet of a group that was not open a moment ago."""
@@ -305,32 +309,52 @@ class Engine:
                 brought.came(payload, FIXED_SIZE + len(header))
 
     def step(self, events: Sequence[Event | Command], cause: ProcessId | None = None) -> None:
-        """One step of the stack, and all its effects. `cause` is the peer that brought it about."""
+        """One step of the stack, and all its effects. `cause` is the peer that brought it about; if
+        none is given, the one that is heard just now."""
         if self._stopped:
             return
+        if events:
+            self._waiting.append((self._cause if cause is None else cause, events))
         if self._stepping:
-            self._waiting += events
             return
         self._stepping = True
         try:
-            while events and not self._stopped:
-                self.steps += 1
-                if cause is None:
-                    for out in self._outputs(events):
-                        self._carry_out(Effects(out))
-                else:
-                    self._step_for(cause, events)
-                events, self._waiting = self._waiting, []
-                cause = None  # what follows is this node's own reaction
+            while self._waiting and not self._stopped:
+                self._step_once(*self._waiting.popleft())
             if not self._stopped:
                 self.ages.wake()
             if self._leaving:
                 self._close_left()
         except Exception as error:
-            self._driver.broken(error)
-            raise
+            self._waiting.clear()
+            outcome = self._driver.broken(error)
+            if outcome is error:
+                raise
+            raise outcome from error
         finally:
             self._stepping = False
+
+    def _step_once(self, cause: ProcessId | None, events: Sequence[Event | Command]) -> None:
+        self.steps += 1
+        if cause is not None:
+            self._step_for(cause, events)
+            return
+        for out in self._outputs(events):
+            self._carry_out(Effects(out))
+
+    @property
+    def cause(self) -> ProcessId | None:
+        """Whose packet, control message or timer is being handled; None: nobody's."""
+        return self._cause
+
+    @contextmanager
+    def on_behalf_of(self, peer: ProcessId | None) -> Iterator[None]:
+        """All steps in here are brought about by that peer."""
+        before, self._cause = self._cause, peer
+        try:
+            yield
+        finally:
+            self._cause = before
 
     def _outputs(self, events: Iterable[Event | Command]) -> Iterator[Output]:
         """The effects of these events; where they are watched, of one after the other."""
@@ -346,7 +370,7 @@ class Engine:
     def _step_for(self, peer: ProcessId, events: Sequence[Event | Command]) -> None:
         """A step that cannot end this node. What comes after an event that raised is dropped."""
         coming = iter(events)
-        self._cause = peer
+        before, self._cause = self._cause, peer
         try:
             for out in self._outputs(coming):
                 self._carry_out_for(peer, out, events)
@@ -355,7 +379,7 @@ class Engine:
             self._blame(peer, kind_of(last), error)
             self._carry_out_for(peer, self._salvaged(peer), (last,))
         finally:
-            self._cause = None
+            self._cause = before
 
     def _salvaged(self, peer: ProcessId) -> Output:
         try:
@@ -377,7 +401,7 @@ class Engine:
                 self._blame(peer, ", ".join(dict.fromkeys(map(kind_of, events))), error)
 
     def _blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
-        self._blamed = True
+        self._blamed.add(peer)
         self._driver.blame(peer, kind, error)
 
     def watch(self, names: Names, record: Callable[[Observed], None]) -> None:
@@ -478,5 +502,6 @@ class Engine:
     def _fire(self, g: GroupId, name: str) -> None:
         del self._timers[g, name]
         peer = self._armed_by.pop((g, name), None)
-        # Only a node of the view can be excluded, and so end what its timer has left undone.
-        self.step([Timer(g, name)], peer if peer in self.stack.in_view else None)
+        with suppress(NodeOut):  # the driver was told, and comes back with another machine
+            # Only a node of the view can be excluded, and so end what its timer has left undone.
+            self.step([Timer(g, name)], peer if peer in self.stack.in_view else None)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 
+MAX_FAILURES = 3  # machines of a node that may fail within FAILURES_S; with the next one it ends
+FAILURES_S = 600.0
+
+
 class Seat:
     """A node's place in one group, from the join to the leave, over all incarnations."""
 
@@ -38,6 +42,8 @@ class Lifetime:
         self.inbox = self._new_inbox("the node's stream", max_batch)
         self.ended = ended
         self.re_entries = 0  # how often the node came back
+        self.machine_failures = 0  # how often its own machine failed
+        self._failed_at: list[float] = []  # of late, by the monotonic clock
         self.out_since: float | None = None  # seconds since 1970; None: it is in all its groups
         self.out_reason = ""  # ... and why it is not, or could not come back so far
         self._is_in = asyncio.Event()  # not out, or not to come back any more
@@ -50,9 +56,17 @@ class Lifetime:
         """For the status."""
         return {
             "re_entries": self.re_entries,
+            "machine_failures": self.machine_failures,
             "out_since": self.out_since,
             "out_reason": self.out_reason,
         }
+
+    def may_outlive_failure(self) -> bool:
+        """The machine of this node failed. Another one will do, if not too many did of late."""
+        now = time.monotonic()
+        self.machine_failures += 1
+        self._failed_at = [at for at in self._failed_at if now - at < FAILURES_S] + [now]
+        return len(self._failed_at) <= MAX_FAILURES
 
     # -- outages ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -213,7 +214,7 @@ class Nodeship:
         if isinstance(message, Goodbye) and pid not in presence.engine.stack.pids:
             presence.coordination.give_up(pid)
         elif isinstance(message, Goodbye):
-            asyncio.get_running_loop().call_later(GRACE_S, self._gone_in_order, pid)
+            presence.later("Goodbye", partial(self._gone_in_order, pid), GRACE_S)
         elif isinstance(message, NodeUp | NodeDown):
             self._told_by_coordinator(message)
         elif isinstance(message, Lost):
@@ -240,7 +241,7 @@ class Nodeship:
     def lost(self, pid: ProcessId) -> None:
         """The connection to a node broke."""
         stack = self._presence.engine.stack
-        self._presence.engine.step([Broken(pid)])
+        self._presence.engine.step([Broken(pid)], pid)
         if stack.node_view is None:
             self._lost_contact(pid)
         elif pid not in stack.pids:
@@ -250,7 +251,7 @@ class Nodeship:
         """There is a connection to a node, and both sides know whose it is."""
         name = self._presence.directory.names.get(pid)
         if name is not None:
-            self._presence.engine.step([Connected(pid, name)])
+            self._presence.engine.step([Connected(pid, name)], pid)
 
     def meet(self, nodes: tuple[NodeEntry, ...]) -> None:
         """There is another side of this cluster, with these nodes."""
@@ -332,7 +333,7 @@ class Nodeship:
             self._is_in.set_result(None)
         self.search.wake()
         led_by, self._led_by = self._led_by, view.coordinator
-        asyncio.get_running_loop().call_soon(self._settle, led_by != view.coordinator)
+        presence.later("a node view", partial(self._settle, led_by != view.coordinator))
 
     def _part(self, pid: ProcessId, *, excluded: bool) -> None:
         presence = self._presence
@@ -347,7 +348,7 @@ class Nodeship:
         presence.coordination.tell_expected(pid, "excluded" if excluded else "it left")
         if not excluded:  # else it may live, and will be told on this connection
             self._leavers.add(pid)
-            asyncio.get_running_loop().call_later(GRACE_S, self._part_from_leaver, pid)
+            presence.later("a node view", partial(self._part_from_leaver, pid), GRACE_S)
 
     def _part_from_leaver(self, pid: ProcessId) -> None:
         """It goes by itself as soon as it knows that it may."""
@@ -372,7 +373,8 @@ class Nodeship:
         untimely, self._untimely = self._untimely, []
         for pid, message in untimely:
             if pid == self.coordinator.pid:
-                self._told_by_coordinator(message)
+                told = partial(self._told_by_coordinator, message)
+                self._presence.charged(pid, type(message).__name__, told)
         if succession and not self.succession.done():
             done, self.succession = self.succession, asyncio.get_running_loop().create_future()
             done.set_result(None)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from errno import EADDRINUSE
+from functools import partial
 from ipaddress import ip_address
 from typing import Protocol
 
@@ -79,6 +80,9 @@ class Owner(Protocol):
 
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
         """A control message; the connection may be unbound."""
+
+    def as_fault(self, conn: Connection, kind: str, error: Exception) -> Exception:
+        """What came up while the other side was heard, as its fault."""
 
     def on_fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol: its connection is about to be closed."""
@@ -337,8 +341,18 @@ class Peers:
     # -- what connections call --------------------------------------------------------------------
 
     def on_hello(self, conn: Connection, hello: Hello) -> None:
-        if not conn.accepted:
-            return
+        if conn.accepted:
+            self._charged(conn, "Hello", partial(self._greeted, conn, hello))
+
+    def _charged(self, conn: Connection, kind: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except PeerError:
+            raise
+        except Exception as error:
+            raise self._owner.as_fault(conn, kind, error) from None
+
+    def _greeted(self, conn: Connection, hello: Hello) -> None:
         node = self._owner.node_of(hello) if hello.incarnation else None
         if node is not None and node.pid in self.bound and not self._owner.may_replace(node.pid):
             conn.refuse("name", f"{node.identity} is connected already")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ordercast.core.events import Consumed, Event
 from ordercast.core.events import View as CoreView
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Delivery
-from ordercast.errors import GroupClosed, NotPrimary, PeerError
+from ordercast.errors import GroupClosed, MachineFailed, NodeOut, NotPrimary, PeerError
 from ordercast.membership.news import Dissolved, News
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.process import Process
@@ -255,6 +256,12 @@ class Presence:
 
     def _turn(self) -> None:
         self._turn_is_due = False
+        with suppress(NodeOut):  # the machine failed: `broken` was told
+            self._end_turn()
+        if self.recorder is not None and self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(FLUSH_SECONDS, self._flush_records)
+
+    def _end_turn(self) -> None:
         self.groups.end_turn()
         if self._takers:
             takers, self._takers = self._takers, []
@@ -264,8 +271,6 @@ class Presence:
                 if self.groups.memberships.get(member.group.gid) is member
             ]
             self.engine.step(consumed)
-        if self.recorder is not None and self._flush_timer is None:
-            self._flush_timer = self._loop.call_later(FLUSH_SECONDS, self._flush_records)
 
     def _flush_records(self) -> None:
         self._flush_timer = None
@@ -360,10 +365,47 @@ class Presence:
         one, other = (names.get(p, f"process {p}") for p in (origin, relay))
         self.conflicts.note(one, other, self.groups.names.get(group, f"group {group}"), n)
 
-    def broken(self, error: Exception) -> None:
-        """The stack failed in the middle of a step: what it now believes is not what happened."""
-        log.error("%s ends: its own machine failed", self.me.identity, exc_info=error)
-        self.fail(error)
+    def broken(self, error: Exception) -> BaseException:
+        """The stack failed in the middle of a step: what it now believes is not what happened. The
+        next incarnation has another one, if there are others to come back to."""
+        others = any(pid != self.me.pid for pid in self.engine.stack.pids)
+        if others and self.options.rejoin and self.lifetime.may_outlive_failure():
+            outcome: Exception = MachineFailed(error)
+            log.error(
+                "%s comes back with a new machine: its own failed, a fault of ours. Please report "
+                "it", self.me.identity, exc_info=error,
+            )  # fmt: skip
+        else:
+            outcome = error
+            log.error("%s ends: its own machine failed", self.me.identity, exc_info=error)
+        self.fail(outcome)
+        return outcome
+
+    def charged(self, peer: ProcessId | None, kind: str, call: Callable[[], None]) -> None:
+        """Do what a peer brought about, now or in a later turn: what it brings out is its fault.
+        Without a peer it is this node's own."""
+        if not self._goes_on:
+            return
+        try:
+            with self.engine.on_behalf_of(peer):
+                call()
+        except Exception as error:
+            if peer is not None:
+                self.blame(peer, kind, error)
+            elif self._goes_on:  # else the engine has told
+                self.broken(error)
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.in_cluster and self.error is None
+
+    def later(self, kind: str, call: Callable[[], None], seconds: float = 0.0) -> None:
+        """Do it in a later turn of the loop, on behalf of whoever is heard now."""
+        charged = partial(self.charged, self.engine.cause, kind, call)
+        if seconds:
+            self._loop.call_later(seconds, charged)
+        else:
+            self._loop.call_soon(charged)
 
     # -- what connections tell --------------------------------------------------------------------
 
@@ -380,10 +422,13 @@ class Presence:
 
     def on_bound(self, pid: ProcessId) -> None:
         """There is a connection to a node."""
-        if self.in_cluster and self.error is None:
-            self.nodeship.bound(pid)
-            if pid in self.peers.bound:  # else the machine wants no connection to it
-                self.pulses.give_key(pid)
+        if self.in_cluster:
+            self.charged(pid, "connection", partial(self._bound, pid))
+
+    def _bound(self, pid: ProcessId) -> None:
+        self.nodeship.bound(pid)
+        if pid in self.peers.bound:  # else the machine wants no connection to it
+            self.pulses.give_key(pid)
 
     def may_replace(self, pid: ProcessId) -> bool:
         """May another connection of that node take the place of the one there is?"""
@@ -399,7 +444,7 @@ class Presence:
         except PeerError:
             raise
         except Exception as error:
-            raise self._as_fault(conn, "packets", error) from None
+            raise self.as_fault(conn, "packets", error) from None
 
     def on_datagrams(self, pid: ProcessId, frames: list[Frame]) -> None:
         """Packets of a node of the cluster that came without a connection."""
@@ -411,14 +456,16 @@ class Presence:
     def on_control(self, conn: Connection, pid: ProcessId | None, frame: Frame) -> None:
         """A control message: whatever it brings out ends its connection, not this node."""
         message: Control = decode(frame)
+        heard = self.engine.on_behalf_of(pid) if self.in_cluster else nullcontext()
         try:
-            self._obey(conn, pid, message, frame[4])
+            with heard:
+                self._obey(conn, pid, message, frame[4])
         except PeerError:
             raise
         except Exception as error:
-            raise self._as_fault(conn, type(message).__name__, error) from None
+            raise self.as_fault(conn, type(message).__name__, error) from None
 
-    def _as_fault(self, conn: Connection, kind: str, error: Exception) -> Exception:
+    def as_fault(self, conn: Connection, kind: str, error: Exception) -> Exception:
         """An error that came up while a peer was heard, as its fault; not if this node ended."""
         if self.error is not None:
             return error
@@ -488,8 +535,9 @@ class Presence:
     def on_lost(self, pid: ProcessId, reason: str) -> None:
         """The connection to a node broke."""
         if self.in_cluster and self.error is None:
-            log.info("the connection to %s broke: %s", self.directory.identities[pid], reason)
-            self.nodeship.lost(pid)
+            who = self.directory.identities.get(pid, f"process {pid}")
+            log.info("the connection to %s broke: %s", who, reason)
+            self.charged(pid, "lost connection", partial(self.nodeship.lost, pid))
 
     def on_unbound_closed(self, conn: Connection, reason: str) -> None:
         """A connection that was nobody's is gone."""

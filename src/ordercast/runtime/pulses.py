@@ -147,7 +147,7 @@ class Pulses:
             self._heard += 1
             known.number, known.stood_ms, known.heard_at = pulse.number, pulse.stood_ms, monotonic()
             if self._counts(pulse):
-                self._presence.engine.step([Heard(pulse.sender)])
+                self._presence.engine.step([Heard(pulse.sender)], pulse.sender)
 
     def _counts(self, pulse: Pulse) -> bool:
         """While groups change, nothing is delivered in them until all have answered. Then nobody

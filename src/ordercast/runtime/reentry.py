@@ -103,6 +103,11 @@ class Reentry:
             except (OSError, OrdercastError) as reason:
                 self._lifetime.out_reason = f"it cannot come back yet: {reason}"
                 log.debug("%s is still out: %s", self._old.me.identity, reason)
+            except Exception as error:  # of ours: another machine may do
+                if not self._lifetime.may_outlive_failure():
+                    raise
+                self._lifetime.out_reason = f"its new machine failed: {error}"
+                log.error("%s tries again: %s", self._old.me.identity, error, exc_info=error)
             await asyncio.sleep(pause)
             number, pause = number + 1, min(2 * pause, LONGEST_PAUSE)
 

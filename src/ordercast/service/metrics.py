@@ -73,6 +73,8 @@ METRICS = (
            "Records of the trace that could not be written.", _one("recorder.lost")),
     Metric("ordercast_re_entries_total", "counter", "Times that it was out and came back.",
            _one("re_entries")),
+    Metric("ordercast_machine_failures_total", "counter",
+           "Times that its own machine failed: a fault of ours.", _one("machine_failures")),
     Metric("ordercast_sequenced_groups", "gauge", "Groups whose messages it numbers.",
            _one("sequencing.groups")),
     Metric("ordercast_numbered_frames_total", "counter", "Frames of messages that it numbered.",
