@@ -56,7 +56,7 @@ chaos: $(READY) ## random faults on live clusters, judged from outside; bounded 
 soak: $(READY) ## one live cluster for two hours, with restarts: does anything grow?
 	@$(BIN)/python -m chaos.soak $(ARGS)
 
-fuzz: $(READY) ## wrong packets for nodes in every state that simulated runs reach; bounded in time
+fuzz: $(READY) ## wrong packets and control messages for nodes in every state; bounded in time
 	@$(BIN)/python -m fuzz $(ARGS)
 
 experiments: $(READY) ## every claim of the sources measured, with figures; resumable

@@ -1,9 +1,12 @@
-"""python -m fuzz: wrong packets for nodes in the states that simulated runs reach, bounded in time.
+"""python -m fuzz: wrong packets for nodes in the states that simulated runs reach, bounded in time,
+and wrong control messages for live nodes.
 `--seed S --frames 1` runs one seed again; `--record` keeps the counts in the repository."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
 import resource
 import sys
 from collections import Counter
@@ -14,6 +17,7 @@ from rich.table import Table
 
 from fuzz import results
 from fuzz.campaign import campaign
+from fuzz.control import control_campaign
 from fuzz.findings import Book, Finding
 from fuzz.known import not_found, unexplained
 from fuzz.moments import STATES
@@ -29,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--frames", type=int, default=1_000_000, help="wrong packets in total")
     parser.add_argument("--minutes", type=float, default=30.0, help="no run begins after that")
     parser.add_argument("--seed", type=int, default=0, help="the first run")
+    parser.add_argument("--control", type=int, default=20, help="rounds of control messages")
     parser.add_argument("--record", action="store_true", help="in fuzz/results.json")
     return parser.parse_args()
 
@@ -43,12 +48,26 @@ def main() -> int:
     found = list(book.findings.values())
     if wanted.record:
         results.write(results.results_of(book, sources, wanted.seed, monotonic() - begun))
-    bad = unexplained(found)
+    bad = [*unexplained(found), *fuzz_control(wanted.seed, wanted.control)]
     done = range(wanted.seed, wanted.seed + book.runs)
     gone = [known for known in not_found(found) if known.run in done]
     for known in gone:
         console.print(f"known and not found any more: {known}", style="red", markup=False)
     return 1 if bad or gone else 0
+
+
+def fuzz_control(seed: int, rounds: int) -> list[str]:
+    """Live nodes, which log what they are told. What went wrong."""
+    if not rounds:
+        return []
+    logging.disable(logging.CRITICAL)
+    book = asyncio.run(control_campaign(seed, rounds))
+    logging.disable(logging.NOTSET)
+    told = ", ".join(f"{role} {count:,}" for role, count in book.roles().items())
+    console.print(f"control messages: {told}; {sum(book.faults.values()):,} faults of liars")
+    for failure in book.failures:
+        console.print(f"control, seed {seed}: {failure}", style="red", markup=False)
+    return book.failures
 
 
 class Progress:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from hostile import HostileContact
+from fuzz.contact import HostileContact
 from ordercast.cli.app import app
 from ordercast.cli.exits import BAD_INPUT, UNREACHABLE, VIOLATED
 from ordercast.errors import PeerError

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import ordercast as oc
-from hostile import Answer, HostileContact
+from fuzz.contact import Answer, HostileContact
 from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime import reentry
 from ordercast.runtime.control import (

@@ -17,10 +17,14 @@ RUNS = b'{"state":"running"}'
 
 
 class HostileContact:
-    """Listens at `address`; `asked` counts the questions to which `answer` had one of its own."""
+    """Listens at `address`; `asked` counts the questions to which `answer` had one of its own.
 
-    def __init__(self, answer: Answer, name: str = "evil") -> None:
+    With `hangs_up` it closes the connection behind each such answer.
+    """
+
+    def __init__(self, answer: Answer, name: str = "evil", *, hangs_up: bool = False) -> None:
         self.asked = 0
+        self._hangs_up = hangs_up
         self.address = ""
         self._answer = answer
         self._name = name
@@ -61,5 +65,7 @@ class HostileContact:
         if answer is not None:
             self.asked += 1
             writer.write(answer if isinstance(answer, bytes) else encode(answer))
+            if self._hangs_up:
+                writer.close()
         elif isinstance(question, StatusRequest):
             writer.write(encode(StatusReply(), RUNS))
