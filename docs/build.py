@@ -40,6 +40,7 @@ from ordercast.trace.mapping import keys
 from ordercast.trace.mapping.parse import FILES
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.settings import Datagrams, IpMulticast
+from ordercast.views import states
 from ordercast.views import table as views_table
 
 DOCS = Path(__file__).parent
@@ -93,6 +94,12 @@ def pages() -> dict[Path, str]:
         ),
         DOCS / "RESULTS.md": results.page(),
         DOCS / "NODE_VIEWS.md": _filled(DOCS / "NODE_VIEWS.md", agreement_table.markdown()),
+        DOCS / "STATES.md": _filled(
+            DOCS / "STATES.md",
+            states.markdown(states.COORDINATING),
+            states.markdown(states.TAKING_PART),
+            states.markdown(states.FLUSHES),
+        ),
         DOCS / "SECURITY.md": _filled(
             DOCS / "SECURITY.md",
             control_table.markdown(),

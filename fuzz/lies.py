@@ -163,7 +163,7 @@ class Liar:
             "view": view.id,
             "ballot": self._ballot(),
             "term": self.process.changes.term + (self.rng.random() < 0.2),
-            "attempt": self.process.changes.attempt,
+            "attempt": self.process.changes.now.number,
         }
         fields = {
             name: timely[name]

@@ -27,7 +27,7 @@ from ordercast.simulation.agenda import TICKS_PER_MS
 from ordercast.simulation.clustered import ClusterConfig, ClusterSimulation, simulate_cluster
 from ordercast.simulation.engine import Steps
 from ordercast.simulation.network import NetworkModel
-from ordercast.views.table import Lead
+from ordercast.views.states import Lead
 from sweep.ambush import is_idle
 from sweep.churn import churn
 from sweep.pairs import pairs
@@ -206,7 +206,7 @@ def _moves(process: Process) -> bool:
     """Does the change that is under way let another node number a group?"""
     changes = process.changes
     coming = [c.row for c in changes.prepared.groups] if changes.prepared is not None else []
-    coming += changes.goal.values()
+    coming += changes.now.goal.values()
     rows = changes.directory.rows
     return any(r.entry.gid in rows and rows[r.entry.gid].leader != r.leader for r in coming)
 

@@ -88,7 +88,7 @@ class InstallsBeforeAllAreReady(Changes):
 
     def _plan(self, groups: Groups, change: Change) -> None:
         super()._plan(groups, change)
-        self.unready = {self.me}
+        self.now.unready = {self.me}
 
 
 class CallsNoWitnesses(Changes):

@@ -18,7 +18,8 @@ from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.receipt import Mark
 from ordercast.transport.tcp import connect
-from ordercast.views.changes import Lead
+from ordercast.views.attempt import Attempt
+from ordercast.views.states import Lead
 from ordercast.wire.control import Hello
 
 
@@ -193,7 +194,7 @@ async def test_a_leader_shows_whose_report_a_view_lacks():
         assert alice.stats()["leads"]["views_wait_for"] == {}
         changes, gid = alice._presence.engine.stack.changes, 1
         alice._presence.directory.identities[9] = "silent#1"
-        changes.lead, changes.asked = Lead.ASKING, {9}
-        changes.goal = {gid: changes.directory.rows[gid]}
+        changes.lead = Lead.ASKING
+        changes.now = Attempt(1, {gid: changes.directory.rows[gid]}, {9})
         assert alice.stats()["leads"]["views_wait_for"] == {"chat": ["silent#1"]}
         changes.lead = Lead.IDLE

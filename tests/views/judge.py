@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ordercast.protocols.sequencing.book import Numbering
 from ordercast.protocols.sequencing.seat import Stay
-from ordercast.views.changes import Lead
+from ordercast.views.states import Lead
 from tests.views.oracle_cluster import OracleCluster
 
 

@@ -23,9 +23,10 @@ from ordercast.protocols.sequencing.orders import (
     SequencingGlobal,
     SequencingHybrid,
 )
-from ordercast.views.changes import Changes, Lead
+from ordercast.views.changes import Changes
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Change, Next, Row, WantDrained, WantIn, WantMoved, WantRefounded
+from ordercast.views.states import Lead
 from tests.views.watch import Watch
 
 ORDERS: dict[str, type[OrderingProtocol]] = {

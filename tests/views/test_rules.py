@@ -12,7 +12,7 @@ from ordercast.views.changes import Changes
 from ordercast.views.directory import Directory
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row, WantIn
-from ordercast.views.table import Lead
+from ordercast.views.states import Lead
 from ordercast.views.target import Target
 from tests.views import wrong_machines as wrong
 from tests.views.explorer import explore

@@ -329,7 +329,7 @@ class ForgetsToStop(Changes):
     """Groups that an attempt has stopped do not begin again."""
 
     def _resolve(self, groups):
-        self.reports = {p: replace(r, stopped=()) for p, r in self.reports.items()}
+        self.now.reports = {p: replace(r, stopped=()) for p, r in self.now.reports.items()}
         super()._resolve(groups)
 
 

@@ -140,7 +140,7 @@ class GroupNames:
         """Groups whose next view is under way, and whose words it lacks."""
         stack = self._presence.engine.stack
         who = list(self._presence.directory.identities_of(stack.waits_for()))
-        return {row.entry.name: who for row in stack.changes.goal.values()} if who else {}
+        return {row.entry.name: who for row in stack.changes.now.goal.values()} if who else {}
 
     def described(self) -> list[dict[str, object]]:
         """Every group that is open here and its members."""

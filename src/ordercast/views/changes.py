@@ -54,6 +54,7 @@ from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView, won
 from ordercast.views import plausible
 from ordercast.views.ahead import Ahead
+from ordercast.views.attempt import Attempt
 from ordercast.views.directory import Directory
 from ordercast.views.headers import (
     AskRows,
@@ -74,7 +75,8 @@ from ordercast.views.headers import (
     WantOut,
     WantRefounded,
 )
-from ordercast.views.table import TABLE, Lead, Rule, Says
+from ordercast.views.states import COORDINATING, TAKING_PART, Lead, Stage, follows
+from ordercast.views.table import TABLE, Rule, Says
 from ordercast.views.target import Pages, Target, told
 
 SHARE = {"strong": 2, "weak": 1}  # members that groups with one sequencer share
@@ -134,7 +136,7 @@ class Changes(PlainState):
         self.done = 0  # the last change that is installed here
         self.newest: Change | None = None  # ... itself
         self.prepared: Change | None = None
-        self.is_ready = False  # ... and everything for it is here
+        self.stage = Stage.UNTOLD
         self.planner: tuple[ProcessId, int] = (-1, 0)  # who planned it, in which attempt
         self.ahead = Ahead()  # packets of a term that has not begun here
         self.local: deque[Any] = deque()  # packets of this node to itself
@@ -143,14 +145,7 @@ class Changes(PlainState):
         self.lead = Lead.IDLE
         self.anew = False  # not known yet whether all have installed the same changes in this term
         self.renews = False  # packets may be lost: the first change of this term is of all groups
-        self.rows_from: ProcessId = -1  # whom this node has asked for its rows
-        self.attempt = 0
-        self.asked: set[ProcessId] = set()  # who has not reported
-        self.reports: dict[ProcessId, Report] = {}
-        self.goal: dict[GroupId, Row] = {}
-        self.planned: Change | None = None
-        self.unready: set[ProcessId] = set()
-        self.uninstalled: set[ProcessId] = set()  # no word of them yet: the last change is here
+        self.now = Attempt(0)  # the one that is under way, or was the last
         self.halted: set[GroupId] = set()  # stopped, and not begun again
         self.patience = HOLD_UP * timeout_ticks
         self.waiting: tuple[int, tuple[ProcessId, ...]] = (0, ())  # attempt, for whom; at last tick
@@ -161,6 +156,14 @@ class Changes(PlainState):
     def leads(self) -> bool:
         """Does this node coordinate?"""
         return self.coordinator == self.me
+
+    def _turn(self, lead: Lead) -> None:
+        assert follows(COORDINATING, self.lead, lead), f"{self.lead.name} to {lead.name}"
+        self.lead = lead
+
+    def _come_to(self, stage: Stage) -> None:
+        assert follows(TAKING_PART, self.stage, stage), f"{self.stage.name} to {stage.name}"
+        self.stage = stage
 
     # -- node views -------------------------------------------------------------------------------
 
@@ -187,10 +190,11 @@ class Changes(PlainState):
         known = {p: node for p, node in self.gone.items() if p in self.directory.of}
         self.gone = known | {node.pid: node for node in excluded}
         self.term = view.term
-        self.lead, self.uninstalled = Lead.IDLE, set()
+        self._turn(Lead.IDLE)
+        # A change that all have prepared is adopted, against a target of now.
+        self.now = Attempt(self.now.number)
         self.halted, self.renews = set(), view.anew
-        self.planned = None  # if all have prepared it, it is adopted, against a target of now
-        self.anew, self.rows_from = self.leads, -1
+        self.anew = self.leads
         if self.leads:
             self._aim_anew(groups)
             self._ask(groups)
@@ -248,13 +252,13 @@ class Changes(PlainState):
         if says is Says.COORDINATOR:
             return src == self.coordinator
         if says is Says.ASKED:
-            return src in self.asked or src in self.reports
+            return src in self.now.asked or src in self.now.reports
         if says is Says.PLANNED:
-            return self.planned is not None and src in self.planned.who
+            return self.now.planned is not None and src in self.now.planned.who
         if says is Says.INSTALLING:
             return src == self.me or (self.newest is not None and src in self.newest.who)
         if says is Says.ROWS:
-            return src == self.coordinator or (self.leads and src == self.rows_from)
+            return src == self.coordinator or (self.leads and src == self.now.rows_from)
         assert says is Says.NODE
         return True
 
@@ -302,9 +306,10 @@ class Changes(PlainState):
         """At the coordinator: whose word the change that is under way lacks."""
         lacking = {
             Lead.IDLE: set(),
-            Lead.ASKING: self.asked or {self.rows_from},
-            Lead.PREPARING: self.unready,
-            Lead.INSTALLING: self.uninstalled,
+            Lead.ASKING: self.now.asked,
+            Lead.CATCHING_UP: {self.now.rows_from},
+            Lead.PREPARING: self.now.unready,
+            Lead.INSTALLING: self.now.uninstalled,
         }
         return tuple(sorted(lacking[self.lead]))
 
@@ -314,7 +319,7 @@ class Changes(PlainState):
         return tuple(p for p in late if p != self.me)
 
     def _look_who_answers(self) -> None:
-        waiting = (self.attempt, self.waits_for())
+        waiting = (self.now.number, self.waits_for())
         self.waited = self.waited + 1 if waiting == self.waiting and waiting[1] else 0
         self.waiting = waiting
 
@@ -403,49 +408,53 @@ class Changes(PlainState):
         return not numbers
 
     def _lead_if_idle(self, groups: Groups) -> None:
-        if self.lead is Lead.IDLE and not self.uninstalled:
+        if self.lead is Lead.IDLE:
             self._ask(groups)
 
     def _ask(self, groups: Groups) -> None:
         """Lead a change, if anything should change."""
         if self.anew and self.renews:
             self.halted |= set(self.directory.rows)
-        self.goal = self.target.next_rows(self.directory, self.halted, groups.page)
-        if not (self.goal or self.anew):
-            self.lead = Lead.IDLE
+        goal = self.target.next_rows(self.directory, self.halted, groups.page)
+        if not (goal or self.anew):
+            self._turn(Lead.IDLE)
+            self.now = Attempt(self.now.number)
             return
-        self.halted |= set(self.goal)
-        self.attempt += 1
-        self.lead, self.reports, self.rows_from = Lead.ASKING, {}, -1
-        self.asked = set(self.nodes) if self.anew else set(self._concerned())
-        stop = Stop(self.term, self.attempt, tuple(self.goal), self.anew)
-        self._send(groups, sorted(self.asked), stop)
+        self.halted |= set(goal)
+        self._turn(Lead.ASKING)
+        asked = self.nodes if self.anew else self._concerned(goal)
+        self.now = Attempt(self.now.number + 1, goal, asked)
+        stop = Stop(self.term, self.now.number, tuple(goal), self.anew)
+        self._send(groups, sorted(self.now.asked), stop)
 
-    def _concerned(self) -> list[ProcessId]:
+    def _concerned(self, goal: Mapping[GroupId, Row]) -> list[ProcessId]:
         """Everybody who takes part: in the groups as they are, and as they will be."""
-        before = (self.directory.rows[g] for g in self.goal if g in self.directory.rows)
-        everybody = told((*before, *self.goal.values()))
+        before = (self.directory.rows[g] for g in goal if g in self.directory.rows)
+        everybody = told((*before, *goal.values()))
         return [p for p in everybody if p in self.nodes] or [self.me]
 
     def _on_report(self, groups: Groups, src: ProcessId, report: Report) -> None:
-        plausible.bounded("attempt", report.attempt, 0, self.attempt)
-        if report.attempt != self.attempt or src not in self.asked:
+        plausible.bounded("attempt", report.attempt, 0, self.now.number)
+        if report.attempt != self.now.number or src not in self.now.asked:
             return  # of an attempt that was given up, or said twice
-        plausible.report(report, self.done, self.goal, self.directory, groups.page, anew=self.anew)
-        self.asked.discard(src)
-        self.reports[src] = report
-        if not self.asked:
+        plausible.report(
+            report, self.done, self.now.goal, self.directory, groups.page, anew=self.anew
+        )
+        self.now.asked.discard(src)
+        self.now.reports[src] = report
+        if not self.now.asked:
             self._resolve(groups)
 
     def _resolve(self, groups: Groups) -> None:
         """All have reported. As long as somebody lacks a change, or must finish one, all are asked
         again after it: two who lag behind may lack different ones."""
-        reports = self.reports
+        reports = self.now.reports
         stopped = {g for report in reports.values() for g in report.stopped}
         self.halted |= stopped.intersection(self.directory.rows)
         source, newest = max(reports.items(), key=lambda item: item[1].done)
         if newest.done > self.done + 1:  # this node had no part in what it lacks
-            self.rows_from = source
+            self._turn(Lead.CATCHING_UP)
+            self.now.rows_from = source
             self._send(groups, (source,), AskRows(self.term))
             return
         behind = [p for p, report in reports.items() if report.done < newest.done]
@@ -459,14 +468,14 @@ class Changes(PlainState):
         endings = self._endings()
         for protocol, of_it in endings.items():
             self.halted |= groups.page(protocol).hangs_on(of_it).intersection(self.directory.rows)
-        if self.halted - set(self.goal):
+        if self.halted - set(self.now.goal):
             self._ask(groups)
             return
         self.anew = False
-        if self.goal or self.dissolving:
+        if self.now.goal or self.dissolving:
             self._plan(groups, self._decide(groups, endings))
         else:
-            self.lead = Lead.IDLE
+            self._turn(Lead.IDLE)
             self._lead_if_idle(groups)
 
     def _bring_up(self, groups: Groups, newest: Report, behind: list[ProcessId]) -> bool:
@@ -482,7 +491,7 @@ class Changes(PlainState):
         change = newest.newest
         assert change is not None
         stopped = {
-            g for r in self.reports.values() if r.done == newest.done for g in r.stopped
+            g for r in self.now.reports.values() if r.done == newest.done for g in r.stopped
         }  # in the era that this change began
         self._install_everywhere(groups, change, again=stopped)
 
@@ -492,12 +501,12 @@ class Changes(PlainState):
         since, with views of the same numbers; then each side goes its own way."""
         if not self.votes:
             return None
-        for report in self.reports.values():
+        for report in self.now.reports.values():
             change = report.prepared
             if change is None or change.number != self.done + 1:
                 continue
-            part = [r for p, r in self.reports.items() if p in change.who]
-            complete = set(change.who).intersection(self.nodes) <= set(self.reports)
+            part = [r for p, r in self.now.reports.items() if p in change.who]
+            complete = set(change.who).intersection(self.nodes) <= set(self.now.reports)
             if complete and all(r.prepared and r.prepared.name == change.name for r in part):
                 return change
         return None
@@ -507,10 +516,10 @@ class Changes(PlainState):
         by_protocol: dict[str, dict[GroupId, Ending]] = {}
         nodes = frozenset(self.nodes)
         held_of: dict[GroupId, dict[ProcessId, Held]] = {}
-        for p, report in self.reports.items():
+        for p, report in self.now.reports.items():
             for g, said in report.held:
                 held_of.setdefault(g, {})[p] = said
-        for g, row in self.goal.items():
+        for g, row in self.now.goal.items():
             before = self.directory.rows.get(g)
             concerned = () if before is None else before.concerned
             dead = frozenset(p for p in concerned if p not in self.nodes)
@@ -524,23 +533,24 @@ class Changes(PlainState):
         ends: dict[GroupId, End] = {}
         for protocol, of_it in endings.items():
             ends.update(groups.page(protocol).decide(of_it))
-        nexts = tuple(Next(row, ends[g]) for g, row in self.goal.items())
-        part = tuple(self.nodes) if self.dissolving else self._concerned()
+        nexts = tuple(Next(row, ends[g]) for g, row in self.now.goal.items())
+        part = tuple(self.nodes) if self.dissolving else self._concerned(self.now.goal)
         who = tuple(dict.fromkeys((*part, *self.voters)))
-        return Change(self.done + 1, (self.term, self.attempt), nexts, who)
+        return Change(self.done + 1, (self.term, self.now.number), nexts, who)
 
     def _plan(self, groups: Groups, change: Change) -> None:
-        self.lead, self.planned = Lead.PREPARING, change
-        self.unready = set(change.who)
-        self._send(groups, change.who, Plan(self.term, self.attempt, change))
+        self._turn(Lead.PREPARING)
+        self.now.planned = change
+        self.now.unready = set(change.who)
+        self._send(groups, change.who, Plan(self.term, self.now.number, change))
 
     def _on_ready(self, groups: Groups, src: ProcessId, ready: Ready) -> None:
-        if ready.attempt == self.attempt:
-            self.unready.discard(src)
-            if not self.unready:
-                assert self.planned is not None
-                if self._is_witnessed(self.planned):
-                    self._install_everywhere(groups, self.planned)
+        if ready.attempt == self.now.number:
+            self.now.unready.discard(src)
+            if not self.now.unready:
+                assert self.now.planned is not None
+                if self._is_witnessed(self.now.planned):
+                    self._install_everywhere(groups, self.now.planned)
                 else:  # others vote by now
                     self._ask(groups)
 
@@ -550,19 +560,19 @@ class Changes(PlainState):
     def _install_everywhere(
         self, groups: Groups, change: Change, again: Iterable[GroupId] = ()
     ) -> None:
-        self.lead = Lead.INSTALLING
+        self._turn(Lead.INSTALLING)
         begun = {coming.row.entry.gid for coming in change.groups}
         self.halted = (self.halted - begun) | set(again)
         # This node, too, although it may have no part in it: what comes next is aimed at from here.
-        self.uninstalled = set(change.who).intersection(self.nodes) | {self.me}
-        self.attempt += 1
+        self.now.uninstalled = set(change.who).intersection(self.nodes) | {self.me}
+        self.now.number += 1
         self._send(groups, tuple(self.nodes), Install(self.term, change))
 
     def _on_installed(self, groups: Groups, src: ProcessId, word: Installed) -> None:
         if word.number == self.done:
-            self.uninstalled.discard(src)
-            if not self.uninstalled:
-                self.lead = Lead.IDLE
+            self.now.uninstalled.discard(src)
+            if not self.now.uninstalled:
+                self._turn(Lead.IDLE)
                 self._ask(groups)
 
     def _send_rows(self, groups: Groups, to: Sequence[ProcessId]) -> None:
@@ -583,7 +593,7 @@ class Changes(PlainState):
                 if said is not None:
                     held.append((g, said))
         stopped = tuple(g for machine in groups.machines() for g in machine.stopped())
-        ready = self.prepared if self.is_ready and stop.anew else None
+        ready = self.prepared if self.stage is Stage.READY and stop.anew else None
         newest = self.newest if stop.anew else None
         report = Report(self.term, stop.attempt, self.done, newest, ready, stopped, tuple(held))
         self._send(groups, (src,), report)
@@ -594,7 +604,8 @@ class Changes(PlainState):
         if plan.change.number != self.done + 1:
             return
         self._check_change(groups, plan.change)
-        self.prepared, self.is_ready = plan.change, False
+        self._come_to(Stage.FETCHING)
+        self.prepared = plan.change
         self.planner = (src, plan.attempt)
         for machine in groups.machines():
             machine.unprepare()
@@ -622,14 +633,14 @@ class Changes(PlainState):
     def look_whether_ready(self, groups: Groups) -> None:
         """Something came that a change may have waited for."""
         change = self.prepared
-        if change is None or self.is_ready:
+        if change is None or self.stage is not Stage.FETCHING:
             return
         for coming in change.groups:
             g = coming.row.entry.gid
             machine = groups.machine(g)
             if machine is not None and not machine.is_ready(g, coming.end):
                 return
-        self.is_ready = True
+        self._come_to(Stage.READY)
         planner, attempt = self.planner
         self._send(groups, (planner,), Ready(self.term, attempt))
         self.run_local(groups)
@@ -659,12 +670,13 @@ class Changes(PlainState):
 
     def _install(self, groups: Groups, change: Change) -> None:
         self.done, self.newest = change.number, change
-        self.prepared, self.is_ready = None, False
+        self._come_to(Stage.UNTOLD)
+        self.prepared = None
         nexts = [self._next_era(groups, coming) for coming in change.groups]
         for coming in change.groups:
             self.directory.put(coming.row)
         self.target.forget(self.directory.prune())
-        if self.leads and change is self.planned:
+        if self.leads and change is self.now.planned:
             rows = [coming.row for coming in change.groups]
             self.target.installed(self.directory, rows, groups.page)
         elif self.leads:  # wishes were held against other rows; those who have any repeat them
@@ -685,7 +697,8 @@ class Changes(PlainState):
         if rows.number < self.done or (rows.number == self.done and self.done):
             return
         self.done, self.newest = rows.number, rows.newest
-        self.prepared, self.is_ready = None, False
+        self._come_to(Stage.UNTOLD)
+        self.prepared = None
         for machine in groups.machines():
             machine.unprepare()
         known = self.directory.rows
@@ -697,7 +710,7 @@ class Changes(PlainState):
         self.directory.replace(rows.rows, rows.floor)
         groups.begin(rows.number, nexts)
         self._compare(groups, (*self.wants, *self.unwants))
-        if self.lead is Lead.ASKING:  # it had asked for them
+        if self.lead is Lead.CATCHING_UP:
             self._aim_anew(groups)
             self._ask(groups)
         else:
@@ -713,24 +726,33 @@ class Changes(PlainState):
         assert self.lead is Lead.IDLE or self.leads, "only the coordinator leads"
         if self.prepared is not None:
             assert self.prepared.number == self.done + 1, "only the next change is prepared"
-        assert not self.is_ready or self.prepared is not None, "ready for something"
+        untold = self.stage is Stage.UNTOLD
+        assert untold == (self.prepared is None), "what is prepared was planned"
         if self.newest is not None:
             assert self.newest.number == self.done, "the newest change is the last one"
         assert not self.unwants.intersection(self.wants), "nobody wants in and out at once"
         assert self.unmet <= self.unwants.union(self.wants), "unmet is what is wanted"
         nodes = set(self.nodes)
         if self.lead is Lead.ASKING:
-            assert self.asked <= nodes and (self.asked or self.rows_from in nodes), "asks somebody"
-            assert set(self.goal) <= self.halted, "what is stopped begins again"
-            for g, row in self.goal.items():
+            assert self.now.asked and self.now.asked <= nodes, "asks somebody"
+            assert set(self.now.goal) <= self.halted, "what is stopped begins again"
+            for g, row in self.now.goal.items():
                 before = self.directory.rows.get(g)
                 era = self.directory.floor if before is None else before.era
                 assert row.era == era + 1, "what is aimed at follows what stands"
+        elif self.lead is Lead.CATCHING_UP:
+            assert self.anew and self.now.rows_from in nodes, (
+                "asks somebody for rows, in a new term"
+            )
         elif self.lead is Lead.PREPARING:
-            assert self.planned is not None and self.planned.number == self.done + 1, "planned next"
-            assert self.unready and self.unready <= nodes, "waits for somebody who is there"
+            assert self.now.planned is not None and self.now.planned.number == self.done + 1, (
+                "planned next"
+            )
+            assert self.now.unready and self.now.unready <= nodes, "waits for somebody who is there"
         elif self.lead is Lead.INSTALLING:
-            assert self.uninstalled and self.uninstalled <= nodes, "waits for somebody who is there"
+            assert self.now.uninstalled and self.now.uninstalled <= nodes, (
+                "waits for somebody who is there"
+            )
         else:
             assert not (self.leads and self.halted), "nothing stays stopped"
         self.ahead.invariants()

@@ -30,6 +30,7 @@ from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.uniting import FrameKey
 from ordercast.errors import PeerError
+from ordercast.views.states import FLUSHES, Flushing, follows
 
 PIECE = 16  # bodies that are asked for at a time, from each holder
 PIECE_BYTES = 1024 * 1024  # a piece ends with the body that brings it to this
@@ -59,6 +60,7 @@ class FrameFlush(PlainState):
 
     def __init__(self, protocol: OrderingProtocol) -> None:
         self.protocol = protocol
+        self.flushing = Flushing.RUNNING
         self.part: set[GroupId] = set()  # groups in whose view this process has a part
         self.held: dict[GroupId, dict[FrameKey, Kept]] = {}  # of stopped groups: what is here
         self.queued: list[Multicast] = []  # said while the groups are stopped
@@ -69,7 +71,18 @@ class FrameFlush(PlainState):
     @property
     def is_stopped(self) -> bool:
         """Is a change of its groups under way?"""
-        return bool(self.held)
+        return self.flushing is not Flushing.RUNNING
+
+    def _look(self) -> None:
+        """The state follows from what is held and lacking."""
+        after = self._state_now()
+        assert follows(FLUSHES, self.flushing, after), f"{self.flushing.name} to {after.name}"
+        self.flushing = after
+
+    def _state_now(self) -> Flushing:
+        if not self.held:
+            return Flushing.RUNNING
+        return Flushing.FETCHING if self.lacking else Flushing.STOPPED
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -80,6 +93,7 @@ class FrameFlush(PlainState):
                 frames = self._frames(self.protocol.views[g])
                 stamped = map(self.protocol.stamped, frames)
                 self.held[g] = {(kept.origin, kept.n): kept for kept in stamped}
+        self._look()
 
     def _frames(self, view: View) -> tuple[Kept, ...]:
         """What this process has of a group. One that only leads it has something if it numbers."""
@@ -127,6 +141,7 @@ class FrameFlush(PlainState):
                     self.lacking.setdefault(frame.holder, {})[g, key] = frame.stamp
         for holder in tuple(self.lacking):
             self._fetch(holder)
+        self._look()
 
     def _fetch(self, holder: ProcessId) -> None:
         """The next piece."""
@@ -140,6 +155,7 @@ class FrameFlush(PlainState):
 
     def unprepare(self, begun: Collection[GroupId] = ()) -> None:
         self.lacking, self.asked, self.came = {}, set(), {}
+        self._look()
 
     def is_ready(self, g: GroupId, end: End) -> bool:
         return not any(h == g for lacking in self.lacking.values() for h, _ in lacking)
@@ -154,8 +170,9 @@ class FrameFlush(PlainState):
             self.held.pop(next_era.view.group, None)
             self._note_part(next_era.view)
         self.lacking, self.asked, self.came = {}, set(), {}
+        self._look()
         self.protocol.handle(Cut(tuple(flushes), tuple(e.view for e in nexts)))
-        if not self.held:
+        if not self.is_stopped:
             self.protocol.resume()
             queued, self.queued = self.queued, []
             for multicast in queued:
@@ -185,6 +202,8 @@ class FrameFlush(PlainState):
         for lacking in self.lacking.values():
             for wanted in [wanted for wanted in lacking if wanted[0] == g]:
                 del lacking[wanted]
+        self.lacking = {p: lacking for p, lacking in self.lacking.items() if lacking}
+        self._look()
 
     # -- packets ----------------------------------------------------------------------------------
 
@@ -233,6 +252,7 @@ class FrameFlush(PlainState):
             self.asked.difference_update([wanted for wanted in lacking if wanted[0] == g])
         if not lacking:
             del self.lacking[p]
+            self._look()
         elif self.asked.isdisjoint(lacking):
             self._fetch(p)
 
@@ -240,6 +260,7 @@ class FrameFlush(PlainState):
 
     def invariants(self) -> None:
         """Checked by simulators and explorers after every step."""
+        assert self.flushing is self._state_now(), "the state follows from what is held and lacking"
         assert self.part.issuperset(self.held), "only groups that this process has a part in stop"
         assert not self.lacking or self.held, "only stopped groups lack frames"
         assert not self.queued or self.held, "only what is said while groups are stopped waits"

@@ -26,15 +26,7 @@ from ordercast.views.headers import (
     WantOut,
     WantRefounded,
 )
-
-
-class Lead(enum.IntEnum):
-    """What the coordinator is doing. Whoever does not coordinate is idle."""
-
-    IDLE = 1
-    ASKING = 2  # STOP is out, reports come in
-    PREPARING = 3  # PLAN is out
-    INSTALLING = 4  # INSTALL is out
+from ordercast.views.states import Lead
 
 
 class Says(enum.Enum):
