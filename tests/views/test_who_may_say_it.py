@@ -53,8 +53,8 @@ def asks_for_rows():
     """The coordinator lacks changes, and has asked the one that has them."""
     nodes = until(Lead.ASKING)
     changes = nodes[BOSS].changes
-    changes.reports = {p: word(headers.Report, changes) for p in changes.asked}
-    changes.asked, changes.rows_from = set(), GIVER
+    changes.now.reports = {p: word(headers.Report, changes) for p in changes.now.asked}
+    changes.now.asked, changes.now.rows_from = set(), GIVER
     return nodes
 
 
@@ -95,7 +95,7 @@ def word(kind, changes):
     """One that counts there, if its sender may say it."""
     fields = {
         "term": changes.term,
-        "attempt": changes.attempt,
+        "attempt": changes.now.number,
         "number": changes.done,
         "done": changes.done,
         "change": changes.newest,
