@@ -34,7 +34,9 @@ from ordercast.runtime.control_table import (
     Standing,
     Verdict,
 )
+from ordercast.runtime.nodeship import MAX_UNTIMELY
 from ordercast.runtime.presence import Presence
+from ordercast.runtime.state_seeking import Seeking
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Splitter
 
@@ -240,6 +242,34 @@ async def test_a_word_that_came_too_early_counts_when_its_sender_coordinates(
         agreement.view = msgspec.structs.replace(agreement.view, voters=(BOB, ME))
         it.presence.nodeship._settle(succession=False)
         assert it.presence.directory.live[eve.pid] == eve
+
+
+async def test_words_that_came_too_early_take_no_room_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene(monkeypatch) as it:
+        early = control.NodeUp(NodeEntry(11, "eve", 1, "127.0.0.1:9"))
+        it.say(Speaker.NODE, early)
+        for number in range(2 * MAX_UNTIMELY):
+            it.say(Speaker.NEWCOMER, control.NodeDown(number, "gone"))
+        kept = it.presence.nodeship._untimely
+        assert len(kept) == MAX_UNTIMELY and kept[0] == (BOB, early)
+        assert kept[-1] == (NEWCOMER, control.NodeDown(2 * MAX_UNTIMELY - 1, "gone"))
+
+
+async def test_a_state_is_asked_only_of_nodes_of_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(monkeypatch) as it:
+        peers = it.presence.peers
+        wires = {p: Wire(str(p)) for p in (BOB, NEWCOMER)}
+        peers.bound.update(wires)  # type: ignore[arg-type]
+        seeking = Seeking(it.presence, "g")
+        monkeypatch.setattr("ordercast.runtime.state_seeking.ANSWER_S", 0)
+        asyncio.get_running_loop().call_soon(seeking.offered, NEWCOMER, 0)
+        asyncio.get_running_loop().call_soon(seeking.offered, BOB, 1)
+        await seeking.announce()
+        wanted = control.encode(control.StateWanted(1, "g", 0))
+        assert wanted in wires[BOB].said and wanted not in wires[NEWCOMER].said
+        peers.bound.clear()
 
 
 async def test_an_answer_counts_only_of_whom_a_newcomer_has_asked() -> None:

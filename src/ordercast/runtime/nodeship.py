@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -206,7 +207,10 @@ class Nodeship:
     def keep(self, pid: ProcessId, message: Control) -> None:
         """Its sender may coordinate from now on, and be ahead of this node."""
         assert isinstance(message, NodeUp | NodeDown), "the table keeps nothing else"
-        self._untimely = [*self._untimely, (pid, message)][-MAX_UNTIMELY:]
+        self._untimely.append((pid, message))
+        if len(self._untimely) > MAX_UNTIMELY:  # what one says takes nobody's room
+            [(most, _)] = Counter(p for p, _ in self._untimely).most_common(1)
+            self._untimely.remove(next(word for word in self._untimely if word[0] == most))
 
     def handle(self, pid: ProcessId, message: Control) -> None:
         """A control message that concerns nodes or groups."""
