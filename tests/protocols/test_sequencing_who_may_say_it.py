@@ -179,6 +179,7 @@ def test_who_was_a_member_when_it_spoke_and_is_none_now_is_not_numbered():
     numbers.out.clear()
     numbers.change(2, (NextEra(view, NumbersEnd(3, SEQUENCER), before),))
     assert numbers.sequencer.books[G].N == 3 and not numbers.sequencer.waiting
+    assert [p for p, _ in numbers.out.faults] == [MEMBER]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.declaration.name)

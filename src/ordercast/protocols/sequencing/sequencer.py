@@ -164,7 +164,7 @@ class Sequencer(Part):
         if book is None or era < view.era or book.numbering is Numbering.STOPPED:
             return True  # void: its sender repeats it when the change is installed
         if isinstance(request, Spread) and p not in view.members:
-            return True  # it was a member when it said so, of an era in which it is none
+            raise PeerError(f"Spread of era {era}, in which process {p} is no member")
         last = max(book.last.get(p, 0), request.first - 1)
         if request.n <= last:
             self._repeated(p, g, book, request.n, last)
