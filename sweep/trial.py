@@ -8,7 +8,7 @@ from ordercast.core.ids import GroupId
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.membership.news import Dissolved
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulation import Outcome, simulate
+from ordercast.simulation import Outcome, SimulationConfig, simulate
 from ordercast.simulation.clustered import ClusterConfig
 from ordercast.simulation.log import NAMES
 from ordercast.trace.oracle import judge
@@ -18,7 +18,6 @@ from sweep.arenas import ARENAS, Arena
 from sweep.cluster_arenas import CLUSTERS, wanted
 from sweep.cluster_oracle import ClusterRun, cluster_complaints, misplaced, run
 
-IN_EVERY_RUN = ("no exception", "comes to rest", "nobody is blamed")  # beside the properties
 ACROSS_GROUPS = ("fifo.global", "causal.global", "hybrid.kindberg")  # and without a gap
 FEW_PACKETS = "no more packets than declared"  # where they are counted
 
@@ -46,23 +45,29 @@ class Failure(msgspec.Struct, frozen=True):
 
 def failures(protocol: str, arena: str, seed: int) -> list[Failure]:
     """Everything that goes wrong in this run; nothing, one hopes."""
-    machine = PROTOCOLS[protocol]
+    return tried(protocol, arena, seed)[0]
+
+
+def tried(protocol: str, arena: str, seed: int) -> tuple[list[Failure], Outcome | None]:
+    """The same, and the run itself if it came to an end."""
+    outcome: Outcome | None = None
     try:
-        found = found_wrong(machine, arena, seed)
+        if arena in CLUSTERS:
+            done = run(CLUSTERS[arena].config(PROTOCOLS[protocol], seed))
+            outcome = done.outcome
+            found = cluster_found(done, one_loss=CLUSTERS[arena].one_loss)
+        else:
+            config = ARENAS[arena].config(PROTOCOLS[protocol], seed)
+            outcome = simulate(config)
+            found = _found(config, outcome, ARENAS[arena])
     except Exception as error:  # a machine's assertion is a finding like any other
         found = [("no exception", f"{type(error).__name__}: {error}")]
-    return [Failure(protocol, arena, seed, name, sentence) for name, sentence in found]
+    return [Failure(protocol, arena, seed, name, sentence) for name, sentence in found], outcome
 
 
-def found_wrong(protocol: type[OrderingProtocol], arena: str, seed: int) -> Found:
-    """Run it, and judge it."""
-    if arena in CLUSTERS:
-        done = run(CLUSTERS[arena].config(protocol, seed))
-        return cluster_found(done, one_loss=CLUSTERS[arena].one_loss)
-    config = ARENAS[arena].config(protocol, seed)
-    outcome = simulate(config)
-    found = complaints(outcome, ARENAS[arena], ARENAS[arena].wanted(protocol))
-    if ARENAS[arena].counted and (said := packets.complaint(config, outcome.statistics)):
+def _found(config: SimulationConfig, outcome: Outcome, arena: Arena) -> Found:
+    found = complaints(outcome, arena, arena.wanted(config.protocol))
+    if arena.counted and (said := packets.complaint(config, outcome.statistics)):
         found.append((FEW_PACKETS, said))
     return found
 
