@@ -24,6 +24,7 @@ def simulated(messages: int, loss: float, members: int = MEMBERS) -> dict[str, o
         messages=messages,
         loss=loss,
         delay=Uniform(500, 1500),
+        checks=False,
     )
     began = process_time()
     outcome = simulate(config)

@@ -41,6 +41,7 @@ class Machine(Protocol):
     """A protocol alone, or a process with its groups."""
 
     def step(self, events: Iterable[Event]) -> Output: ...
+    def invariants(self) -> None: ...
 
 
 class Packet(NamedTuple):
@@ -78,7 +79,9 @@ class Bench:
         for event in events:
             if isinstance(event, Multicast):
                 self._record(p, "send", event.group, message=event.payload.decode())
-        return self.carry_out(p, self.machines[p].step(events))
+        out = self.machines[p].step(events)
+        self.machines[p].invariants()
+        return self.carry_out(p, out)
 
     def carry_out(self, p: ProcessId, out: Output) -> Output:
         """What p wants done."""

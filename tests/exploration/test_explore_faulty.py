@@ -49,6 +49,18 @@ class Breaks(Fifo):
         super().receive(packet)
 
 
+class CountsTwice(Fifo):
+    """Says what must always hold of it, and does not keep it: its second frame is counted twice."""
+
+    def on_multicast(self, g: GroupId, m: bytes) -> None:
+        super().on_multicast(g, m)
+        self.said = getattr(self, "said", 0) + 1 + (m == b"m2")
+
+    def invariants(self) -> None:
+        if getattr(self, "said", 0) != self.stability[1].S:
+            raise AssertionError("every frame is counted once")
+
+
 class Invents(Fifo):
     """Delivers something that nobody said, once its own frame is stable."""
 
@@ -127,6 +139,7 @@ FOUND: dict[str, tuple[str, Scenario]] = {
     ),
     "blames the innocent": ("no_fault", scenario(Suspicious, "burst")),
     "an assertion fails": ("no_error", scenario(Breaks, "burst")),
+    "an invariant is broken": ("no_error", scenario(CountsTwice, "burst")),
     "invents a message": ("no_creation", scenario(Invents, "free", 1, rounds_after=4)),
     "delivers again later": ("no_duplication", scenario(Repeats, "free", 1, rounds_after=4)),
 }

@@ -50,6 +50,7 @@ class Faulty(msgspec.Struct, frozen=True, kw_only=True):
             "messages": 8,
             "workload": Workload(reply=0.8, depth=4),
             "seed": seed,
+            "checks": False,  # the trace alone must show the fault
         }
         return SimulationConfig(**{**plain, **stage(Random(f"{self.name} {seed}"))})
 

@@ -78,6 +78,9 @@ class Diary:
         elif isinstance(event, Timer):
             self.out.timers += self.timers_wanted.get(event.name, [])
 
+    def invariants(self) -> None:
+        """Of a diary nothing can be wrong."""
+
     def packets(self) -> list[Receive]:
         """What it received."""
         return [event for event in self.handed if isinstance(event, Receive)]

@@ -86,6 +86,7 @@ def arranged(
         window=run.window or None,
         sites=_sites(run),
         trace=trace,
+        checks=False,  # the sweep looks at them; here runs are large and many
         costs=_costs(run, costs),
         quiet_ms=QUIET_MS,
     )

@@ -195,6 +195,7 @@ class Processes:
         machine = process.machines[place].copy()
         try:
             out = machine.step((event,))
+            machine.invariants()
         except Exception as error:  # a find like any other: it is shown with its schedule
             broken = Entry("error", f"{type(error).__name__}: {error}", group)
             return msgspec.structs.replace(process, log=(*process.log, broken), crashed=True), ()

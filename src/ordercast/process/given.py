@@ -177,6 +177,11 @@ class GivenGroups(PlainState):
         """The frames of `held_back` without the reasons; one that is here twice may come twice."""
         return explained.waiting_frames(self)
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators after every step."""
+        for machine in self.groups.every():
+            machine.invariants()
+
     # -- plain state ------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

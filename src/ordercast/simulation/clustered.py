@@ -27,9 +27,10 @@ from ordercast.process import commands
 from ordercast.process.process import Process
 from ordercast.protocols.registry import choose
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Arrival
+from ordercast.simulation.checked import Checked
 from ordercast.simulation.config import GroupConfig
 from ordercast.simulation.costs import CostModel
-from ordercast.simulation.engine import EndReason, Limits, Simulation, Steps
+from ordercast.simulation.engine import EndReason, Limits, Simulation
 from ordercast.simulation.log import NAMES, Declared, Ended, Left, Row
 from ordercast.simulation.network import Medium, NetworkModel
 from ordercast.simulation.outcome import Outcome
@@ -121,20 +122,6 @@ class Depart(msgspec.Struct, frozen=True):
     def apply(self, simulation: ClusterSimulation) -> None:
         """Tell it."""
         simulation.depart(self.host)
-
-
-class Checked:
-    """A process whose invariants are looked at after every step."""
-
-    def __init__(self, process: Process, steps: Steps) -> None:
-        self.process = process
-        self.steps = steps  # the process itself, or what records its steps
-
-    def step(self, events: Iterable[Any]) -> Output:
-        """One step."""
-        out = self.steps.step(events)
-        self.process.invariants()
-        return out
 
 
 class ClusterSimulation(Simulation):

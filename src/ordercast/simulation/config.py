@@ -61,6 +61,7 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     consume_ms: float | None = None  # applications take what is delivered after this; None: at once
     slow_consumers: tuple[tuple[ProcessId, float], ...] = ()  # (process, its consume_ms)
     trace: Literal["application", "protocol"] = "application"
+    checks: bool = True  # invariants are looked at after every step
     costs: CostModel | None = None  # what work costs each process; None: it takes no time
     limit_ms: float = 600_000.0
     limit_events: int = 50_000_000

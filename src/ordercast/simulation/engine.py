@@ -30,6 +30,7 @@ from ordercast.core.output import Delivery, Output
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.waiting import Waiting
 from ordercast.simulation.agenda import TICKS_PER_MS, Agenda, Alarm, Arrival
+from ordercast.simulation.checked import Checked, Steps
 from ordercast.simulation.log import NAMES, Ended, Row, Sent, TraceLog
 from ordercast.simulation.network import Medium
 from ordercast.simulation.payload import pack, unpack
@@ -54,12 +55,7 @@ class Machine(Protocol):
     def report_mark(self, g: GroupId) -> int: ...
     def held_back(self) -> list[Waiting]: ...
     def view(self, g: GroupId) -> View | None: ...
-
-
-class Steps(Protocol):
-    """A machine that is alive: bare, or watched at every step."""
-
-    def step(self, events: Iterable[Event]) -> Output: ...
+    def invariants(self) -> None: ...
 
 
 DETECTED_AFTER_MS = 100  # until the others know of a crash
@@ -89,6 +85,7 @@ class Simulation:
         window: int | None = None,
         consume_ticks: Sequence[int] = (),
         watch: bool = False,
+        checks: bool = False,
     ) -> None:
         self.machines = machines
         self.applications = applications
@@ -112,6 +109,8 @@ class Simulation:
                 Watch(m, NAMES, partial(self._observe, p), self.scales[p].arrived)
                 for p, m in enumerate(machines)
             ]
+        if checks:
+            self.alive = [Checked(m, self.alive[p] or m) for p, m in enumerate(machines)]
         self.seats: list[dict[GroupId, Seat]] = [{} for _ in machines]
         self.groups_in: list[tuple[GroupId, ...]] = [() for _ in machines]  # that it may send to
         self.intents: deque[tuple[GroupId, int]] = deque()  # what the process at work will say

@@ -86,6 +86,7 @@ def build(config: SimulationConfig, machines: Sequence[Machine]) -> Simulation:
         window=config.window,
         consume_ticks=consumption(config.consume_ms, config.members, dict(config.slow_consumers)),
         watch=config.trace == "protocol",
+        checks=config.checks,
     )
     if isinstance(simulation, TimedSimulation):
         assert config.costs is not None

@@ -14,8 +14,9 @@ from ordercast.core.events import Multicast, Receive
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.output import Output
 from ordercast.simulation.agenda import Act, Alarm, Arrival
+from ordercast.simulation.checked import Steps
 from ordercast.simulation.costs import CostModel
-from ordercast.simulation.engine import Simulation, Steps
+from ordercast.simulation.engine import Simulation
 from ordercast.simulation.processors import Processors
 
 
