@@ -1,0 +1,281 @@
+"""For each rule that `invariants()` of a node can report: a node, and what to put wrong in it, so
+that this rule, and no other, is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ordercast.core.events import Multicast
+from ordercast.core.waiting import NOBODY
+from ordercast.membership.agreement_headers import Ballot
+from ordercast.membership.agreement_table import Standing
+from ordercast.membership.applicants import MAX_APPLICANTS
+from ordercast.membership.claims import MAX_CLAIMS
+from ordercast.membership.node_view import ViewId
+from ordercast.membership.sides import MAX_LOST
+from ordercast.process.process import Process
+from ordercast.views.changes import Changes, Lead
+from ordercast.views.directory import Directory
+from ordercast.views.flush import FrameFlush
+from ordercast.views.headers import WantIn
+from ordercast.views.target import Aim
+from tests.views.spoiled_service import BOOK, SEAT, SERVICE
+from tests.views.spoiling import NOT_THERE, Spoil, put
+
+
+def many(count: int) -> dict[int, None]:
+    """A table with one entry too many."""
+    return dict.fromkeys(range(count + 1))
+
+
+# -- where to look ------------------------------------------------------------------------------
+
+
+def agreement(node: Process) -> Any:
+    return node.agreement
+
+
+def changes(node: Process) -> Changes:
+    return node.changes
+
+
+def directory(node: Process) -> Directory:
+    return node.changes.directory
+
+
+def flush(node: Process) -> FrameFlush:
+    return next(iter(node.groups.flushes.values()))
+
+
+# -- node views ---------------------------------------------------------------------------------
+
+
+def viewed(**fields: Any) -> Spoil:
+    """The view of the node is another one."""
+
+    def spoil(node: Process) -> None:
+        view = node.agreement.view
+        assert view is not None
+        given = {name: f(node, view) if callable(f) else f for name, f in fields.items()}
+        node.agreement.view = replace(view, **given)
+
+    return spoil
+
+
+def _without_this_node(node: Process, view: Any) -> Any:
+    return tuple(one for one in view.nodes if one.pid != node.me)
+
+
+def hears_nobody(node: Process) -> None:
+    node.agreement.suspected.update(set(node.agreement.pids) - {node.me})
+
+
+def _under_an_older_view(node: Process) -> None:
+    acceptor, view = node.agreement.acceptor, node.agreement.in_force
+    acceptor.accepted = (acceptor.promised, replace(view, parent=ViewId(7, 7, 7)))
+
+
+def _above_the_promise(node: Process) -> None:
+    acceptor, view = node.agreement.acceptor, node.agreement.in_force
+    acceptor.accepted = (Ballot(acceptor.promised.n + 1, 0), replace(view, parent=view.id))
+
+
+def attempt(node: Process) -> Any:
+    return node.agreement.proposer.attempt
+
+
+def _attempt_of_another(node: Process) -> None:
+    found = attempt(node)
+    found.ballot = Ballot(found.ballot.n, found.ballot.by - 1)
+
+
+AGREEMENT: dict[str, tuple[str, Spoil]] = {
+    "Agreement: who is in has a view": ("member", put(agreement, view=None)),
+    "Agreement: who is not in leads nobody": (
+        "tries", put(agreement, standing=Standing.LEAVING, view=lambda view: replace(
+            view, nodes=view.nodes[:1], voters=view.voters[:1])),
+    ),
+    "Agreement: the view names this node": (
+        "member", viewed(
+            nodes=_without_this_node,
+            voters=lambda node, view: tuple(p for p in view.voters if p != node.me),
+        ),
+    ),
+    "Agreement: voters are nodes": (
+        "member", viewed(voters=lambda _, view: (*view.voters[:-1], NOT_THERE)),
+    ),
+    "Agreement: suspected are others of the view": (
+        "member", lambda node: node.agreement.suspected.add(NOT_THERE),
+    ),
+    "Agreement: who has no majority is cut off": ("member", hears_nobody),
+    "Sides: those who were lost are bounded": (
+        "member", put(lambda node: node.agreement.sides, lost=many(MAX_LOST)),
+    ),
+    "Claims: claims are bounded": (
+        "member", put(lambda node: node.agreement.claims, of=many(MAX_CLAIMS)),
+    ),
+    "Entrance: applicants are bounded": (
+        "member", put(lambda node: node.agreement.entrance.applicants, of=many(MAX_APPLICANTS)),
+    ),
+    "Entrance: connections that were asked for are bounded": (
+        "member", put(lambda node: node.agreement.entrance, owed=many(MAX_APPLICANTS)),
+    ),
+    "Proposer: an attempt is one's own": ("tries", _attempt_of_another),
+    "Proposer: who leads has promised that to itself": (
+        "tries", put(lambda node: node.agreement.acceptor, promised=Ballot(0, -1), accepted=None),
+    ),
+    "Proposer: a proposal follows from the reports of a majority": (
+        "tries", put(attempt, reports={}),
+    ),
+    "Acceptor: only nodes of the view lead": (
+        "member", put(lambda node: node.agreement.acceptor, pending={NOT_THERE: None}),
+    ),
+    "Acceptor: accepted is promised": ("member", _above_the_promise),
+    "Acceptor: of this view": ("member", _under_an_older_view),
+}  # fmt: skip
+
+
+# -- changes --------------------------------------------------------------------------------------
+
+
+def _prepares_a_later_one(node: Process) -> None:
+    found = node.changes
+    assert found.newest is not None
+    found.prepared = replace(found.newest, number=found.done + 2)
+
+
+def _wants_both(node: Process) -> None:
+    row = next(iter(node.changes.directory.rows.values()))
+    node.changes.wants[row.entry.gid] = WantIn(row.entry, "member")
+    node.changes.unwants.add(row.entry.gid)
+
+
+def _aims_two_eras_on(node: Process) -> None:
+    goal = node.changes.goal
+    g = min(goal)
+    goal[g] = replace(goal[g], era=goal[g].era + 1)
+
+
+CHANGES: dict[str, tuple[str, Spoil]] = {
+    "Changes: only the coordinator leads": (
+        "member", put(changes, lead=Lead.INSTALLING, uninstalled=lambda _: {0}),
+    ),
+    "Changes: only the next change is prepared": ("member", _prepares_a_later_one),
+    "Changes: ready for something": ("member", put(changes, is_ready=True)),
+    "Changes: the newest change is the last one": (
+        "member", put(changes, newest=lambda change: replace(change, number=change.number - 1)),
+    ),
+    "Changes: nobody wants in and out at once": ("member", _wants_both),
+    "Changes: unmet is what is wanted": (
+        "member", lambda node: node.changes.unmet.add(NOT_THERE),
+    ),
+    "Changes: asks somebody": ("asks", put(changes, asked=lambda _: set(), rows_from=-1)),
+    "Changes: what is stopped begins again": ("asks", put(changes, halted=lambda _: set())),
+    "Changes: what is aimed at follows what stands": ("asks", _aims_two_eras_on),
+    "Changes: planned next": (
+        "prepares", put(changes, planned=lambda change: replace(change, number=change.number + 1)),
+    ),
+    "Changes: waits for somebody who is there": (
+        "prepares", put(changes, unready=lambda _: {NOT_THERE}),
+    ),
+    "Changes: waits for somebody who is there (2)": (
+        "installs", put(changes, uninstalled=lambda _: set()),
+    ),
+    "Changes: nothing stays stopped": (
+        "coordinator", put(changes, halted=lambda _: {1}),
+    ),
+}  # fmt: skip
+
+
+# -- the directory, and what is aimed at ----------------------------------------------------------
+
+
+def row_with(**fields: Callable[[Any], Any]) -> Spoil:
+    """A row of the directory is another one, and put there as every row is."""
+
+    def spoil(node: Process) -> None:
+        rows = directory(node)
+        row = rows.rows[1]
+        rows.put(replace(row, **{name: change(row) for name, change in fields.items()}))
+
+    return spoil
+
+
+def _listed_elsewhere(node: Process) -> None:
+    rows = directory(node).rows
+    rows[NOT_THERE] = rows.pop(2)
+    for groups in directory(node).of.values():
+        if 2 in groups:
+            groups.remove(2)
+            groups.add(NOT_THERE)
+
+
+def aims(change: Callable[[Aim], Aim]) -> Spoil:
+    """A group that no sequencer numbers is aimed at."""
+
+    def spoil(node: Process) -> None:
+        target = node.changes.target
+        aim = target.aim_of(directory(node), 1)
+        assert aim is not None
+        target.aims[1] = change(aim)
+
+    return spoil
+
+
+def _placed_elsewhere(node: Process) -> None:
+    target = node.changes.target
+    placement = next(iter(target.placements.values()))
+    aims(lambda aim: replace(aim, leader=_another(node, placement.host[1])))(node)
+
+
+def _another(node: Process, p: int) -> int:
+    return next(q for q in node.changes.target.nodes if q != p)
+
+
+def _placed_nowhere(node: Process) -> None:
+    placement = next(iter(node.changes.target.placements.values()))
+    placement.host[NOT_THERE] = node.me
+
+
+def _founds_what_stands(node: Process) -> None:
+    node.changes.target.founders[1] = {}
+
+
+TARGET: dict[str, tuple[str, Spoil]] = {
+    "Directory: who is in which group is known both ways": (
+        "member", lambda node: directory(node).of[node.me].discard(1),
+    ),
+    "Directory: groups that nobody is in are known": (
+        "member", lambda node: directory(node).empty.add(1),
+    ),
+    "Directory: a row is listed under its group": ("member", _listed_elsewhere),
+    "Directory: numbers of views and eras rise from 0": ("member", row_with(era=lambda _: 0)),
+    "Directory: nobody is in a group twice": (
+        "member", row_with(members=lambda row: (*row.members, row.members[0])),
+    ),
+    "Directory: a member is no guest": ("member", row_with(guests=lambda row: row.members[:1])),
+    "Target: only nodes that are there are aimed at": (
+        "coordinator", aims(lambda aim: replace(aim, members=(*aim.members, NOT_THERE))),
+    ),
+    "Target: somebody who is there leads, unless there is no member": (
+        "coordinator", aims(lambda aim: replace(aim, leader=NOBODY)),
+    ),
+    "Target: founders wait for an empty group": ("coordinator", _founds_what_stands),
+    "Target: only groups that there are have a place": ("places", _placed_nowhere),
+    "Target: a group is where it is placed": ("places", _placed_elsewhere),
+    "FrameFlush: only groups that this process has a part in stop": (
+        "stopped", lambda node: flush(node).part.clear(),
+    ),
+    "FrameFlush: only stopped groups lack frames": (
+        "member", put(flush, lacking={1: {(1, (1, 1)): ()}}),
+    ),
+    "FrameFlush: only what is said while groups are stopped waits": (
+        "member", put(flush, queued=lambda _: [Multicast(1, b"m")]),
+    ),
+}  # fmt: skip
+
+
+SPOILED = {**AGREEMENT, **CHANGES, **TARGET, **BOOK, **SEAT, **SERVICE}
