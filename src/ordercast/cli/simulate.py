@@ -52,6 +52,7 @@ def simulate(
     """Run a protocol in the deterministic simulator and write the trace."""
     with errors_as_exits():
         config = SimulationConfig(
+            checks=False,  # a large run would take several times as long
             protocol=protocol,
             members=members,
             messages=messages,

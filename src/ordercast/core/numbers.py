@@ -74,6 +74,10 @@ class SlowestMark(PlainState):
         self.slowest -= 1
         return self.slowest == 0 and self._settle()
 
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert not self.marks or self.lowest == min(self.marks.values()), "the lowest mark is known"
+
     def _settle(self) -> bool:
         before = self.lowest
         self.lowest = min(self.marks.values())

@@ -271,6 +271,27 @@ class AckVectorProtocol(OrderingProtocol):
             self.running.add(name)
             self.set_timer(g, name, delay_ms)
 
+    # -- what must always hold --------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        for q, store in self.store.items():
+            marks, delivered = self.A[q], self.R[q]
+            marks.invariants()
+            assert self.C[q] <= delivered <= self.top[q], "consumed <= delivered <= sent"
+            assert max(marks.marks.values(), default=0) <= self.top[q], "what all have was sent"
+            assert marks.marks.get(self.me, self.C[q]) == self.C[q], "own marks are counted"
+            assert delivered + 1 not in store, "what is in turn is delivered"
+            if store:
+                assert min(store) > marks.lowest, "what all have is forgotten"
+                assert max(store) <= self.top[q], "only what was sent is here"
+            unstable = range(marks.lowest + 1, delivered + 1)
+            assert store.keys() >= {*unstable}, "what some member may lack is kept"
+        assert self.me not in self.top or self.top[self.me] <= self.S, "only what was sent exists"
+        handed = sum(1 for q in self.handed if q != NOBODY)
+        waiting = sum(self.R[q] - self.C[q] for q in self.R)
+        assert handed == waiting, "what is not consumed yet was handed over"
+
     # -- views ------------------------------------------------------------------------------------
 
     def on_view(self, view: View) -> None:

@@ -49,6 +49,14 @@ class AcknowledgedProtocol(OrderingProtocol):
         if g in self.stability:
             self.stability[g].on_timer(self, name)
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        for g, record in self.stability.items():
+            record.invariants()
+            for q, taken in record.taken.items() if record.sends else ():
+                came = q == self.me or taken.mark <= self.mark(g, q)
+                assert came, "only what has come was consumed"
+
     # -- the flush --------------------------------------------------------------------------------
 
     def unstable(self, g: GroupId) -> tuple[Kept, ...]:

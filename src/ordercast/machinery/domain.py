@@ -161,6 +161,18 @@ class DomainProtocol(OrderingProtocol):
         kept = self.stability[g].kept_frames()
         return Holdings(len(self.unstable(g)) - kept, kept)
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        assert self.stability.keys() == self.received.keys(), "one account for each group"
+        for g, record in self.stability.items():
+            record.invariants()
+            for q, taken in record.taken.items():
+                came = q == self.me or taken.mark <= self.mark(g, q)
+                assert came, "only what has come was consumed"
+        held = all(n > self.mark(g, q) for (g, q), n in self.promised.items())
+        assert held, "who asked is told as soon as all is here"
+        self.send_rule.invariants(self.stability)
+
     # -- the cut ----------------------------------------------------------------------------------
 
     def cut(self, cut: Cut) -> None:

@@ -65,6 +65,14 @@ class SendRule(PlainState):
             return 0
         return holders_needed(self.durability[h], members) - record.listens
 
+    def invariants(self, sent: Mapping[GroupId, Stability]) -> None:
+        """What must always hold."""
+        for h, record in sent.items():
+            assert self.asked[h] <= record.S, "one asks only about what was sent"
+            assert self.held_by[h].keys() <= record.A.marks.keys(), "only members hold frames"
+        first = self.deferred[0].group if self.deferred else None
+        assert first is None or self.exposed(sent, first), "what may leave has left"
+
     def must_ask(self, record: Stability) -> bool:
         """Is nobody asked yet who holds our last frame in this group?
 

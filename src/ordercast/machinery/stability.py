@@ -204,3 +204,34 @@ class Stability(PlainState):
             self.waiting_to_tell = False
             if self.told < self.stable[self.me]:
                 machine.b_multicast(self.group, Stable(self.own_stable()))
+
+    # -- what must always hold --------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """Of a process that sends in this view."""
+        if not self.sends:
+            return
+        self.A.invariants()
+        self._invariants_of_own_frames()
+        for q, kept in self.kept.items():
+            stable, mark = self.stable[q], self.taken[q].mark
+            if kept:
+                assert min(kept) > stable, "what is stable is forgotten"
+                assert all(f.n == n for n, f in kept.items()), "a number has one frame"
+            if self.listens:
+                assert stable <= mark, "only what was consumed here is stable"
+                lacking = range(stable + 1, mark + 1)
+                assert kept.keys() >= {*lacking}, "what some member may lack is kept"
+        for q, owed in self.owed.items():
+            taken = self.taken[q]
+            assert owed <= taken.mark + len(taken.early), "only what was consumed is acknowledged"
+        waiting = ((q, n) for q, n in self.handed if q != NOBODY)
+        assert all(n in self.kept[q] for q, n in waiting), "what is not consumed yet is kept"
+
+    def _invariants_of_own_frames(self) -> None:
+        stable = self.stable[self.me]
+        assert self.told <= stable <= self.S, "told <= stable <= sent"
+        if self.A.marks:
+            assert stable == self.A.lowest, "stable is what all members have consumed"
+            assert max(self.A.marks.values()) <= self.S, "only what was sent is acknowledged"
+        assert max(self.kept[self.me], default=0) <= self.S, "only what was sent is kept"

@@ -121,6 +121,11 @@ class Gates(PlainState):
                 if p in machine.others[g]:
                     machine.held_at(g, p, holders.mark_of(p, whose))
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        for gate in self.all():
+            gate.invariants()
+
     def all(self) -> Iterable[Gate]:
         """Each once: one that serves several groups is listed under each of them."""
         return {id(gate): gate for gate in self.of.values()}.values()

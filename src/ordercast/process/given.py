@@ -181,6 +181,8 @@ class GivenGroups(PlainState):
         """What must always hold, checked by simulators after every step."""
         for machine in self.groups.every():
             machine.invariants()
+        self.groups.gates.invariants()
+        self.links.invariants()
 
     # -- plain state ------------------------------------------------------------------------------
 

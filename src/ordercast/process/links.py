@@ -116,6 +116,11 @@ class Links(PlainState):
         # One that is not in the cluster may be gone: nothing is repeated until it is heard of.
         return link.repeats >= MAX_REPEATS and not is_peer
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        for link in self.links.values():
+            link.invariants()
+
     def held(self) -> Iterator[tuple[ProcessId, Link, int, Receive]]:
         """Packets behind a gap: (from whom, its link, their places, themselves)."""
         for p, link in self.links.items():

@@ -615,6 +615,8 @@ class Process(PlainState):
     def invariants(self) -> None:
         """What must always hold, checked by simulators and explorers after every step."""
         self.agreement.invariants()
+        self.groups.gates.invariants()
+        self.links.invariants()
         if self.over or self.agreement.view is None:
             return
         self.changes.invariants()

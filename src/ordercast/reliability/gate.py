@@ -154,6 +154,21 @@ class Gate(PlainState):
         _, silent = self.groups[g].lacking(place)
         out.transmits.append((tuple(silent), g, era, AskHolding(), b""))
 
+    # -- what must always hold --------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        assert not self.untold, "the others were told what is held here"
+        for holders in self.groups.values():
+            holders.invariants()
+        for g, era, place, _ in self.queue:
+            assert era <= self.groups[g].era, "what waits is of an era that has begun"
+            is_held = era < self.groups[g].era or self.groups[g].holds(place)
+            assert is_held, "what waits is held here"
+        if self.queue:
+            assert not self._may_go(self.queue[0]), "what enough hold was handed over"
+            assert self.watched is not None, "who waits will ask"
+
     # -- what waits -------------------------------------------------------------------------------
 
     def frames(self) -> Iterator[WaitingFrame]:

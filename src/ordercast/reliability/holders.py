@@ -76,6 +76,16 @@ class Holders(PlainState):
         self.here.setdefault(q, NumberSet(self.limit)).add(n)
         return q, n
 
+    def holds(self, place: Place) -> bool:
+        """Was the frame at this place delivered here?"""
+        q, n = place
+        numbers = self.here.get(q)
+        return n == 0 or (numbers is not None and n in numbers)
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert len(self.words) <= self.limit, "words are bounded"
+
     def word(self) -> Holding:
         """What this process tells the others."""
         return Holding(tuple(x for q, numbers in self.here.items() for x in (q, numbers.mark)))

@@ -145,6 +145,16 @@ class Link(PlainState):
         unheard = range(max(oldest, self.top) + 1, sent + 1)
         yield from (s for s in unheard if s in self.unacked)
 
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        oldest = next(iter(self.unacked), self.s + 1)
+        assert oldest + len(self.unacked) == self.s + 1, "what is not acknowledged is kept"
+        assert self.s in self.unacked or not self.unacked, "only what was sent is kept"
+        assert self.r + 1 not in self.ahead, "what is in turn was handed up"
+        in_window = all(self.r < s <= self.r + self.window for s in self.ahead)
+        assert in_window, "what waits came before one that is missing"
+        assert self.top <= self.s and self.seen_s <= self.s, "the peer lacks only what was sent"
+
     def _packet(self, s: int) -> Packet:
         if not self.ahead:  # else the peer must learn what lacks, which no packet says
             self.owed = 0

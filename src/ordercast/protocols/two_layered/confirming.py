@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from operator import ge, gt
+from operator import ge, gt, le
 
 import msgspec
 
@@ -290,6 +290,28 @@ class ConfirmingProtocol(OrderingProtocol):
         if self.main is None or p not in self.layout.gateways:
             raise PeerError(f"processes {p} and {self.me} are not both gateways")
         return self.layout.site[p], self.main
+
+    # -- what must always hold --------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """What must always hold, checked by simulators and explorers after every step."""
+        self.local.invariants()
+        if self.main is not None:
+            self.main.invariants()
+        for tally in self.tallies:
+            tally.invariants()
+        assert all(map(le, self.taken, self.local.rsq)), "only what was accepted is consumed"
+        for s, stage in enumerate(self.stages):
+            here = self.mark(stage)
+            assert all(map(le, self.reached[s], here)), "all are only as far as this process"
+        stages = zip(self.reached[1:], self.reached, strict=False)
+        assert all(all(map(le, later, earlier)) for later, earlier in stages), "stages follow"
+        assert self.local.low == self.reached[-1], "what all have taken is forgotten"
+        accepted = all(seq in self.local.store[u] for u, seq in self.queue)
+        assert accepted, "what waits for its level is kept"
+        assert not self.queue or not self.has_level(*self.queue[0]), (
+            "what has its level is delivered"
+        )
 
     # -- timers -----------------------------------------------------------------------------------
 

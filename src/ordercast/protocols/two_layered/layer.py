@@ -14,7 +14,7 @@ A message is stored until its owner says that it may be forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import ge, lt
+from operator import ge, le, lt
 from typing import Generic, TypeVar
 
 import msgspec
@@ -122,6 +122,22 @@ class Layer(PlainState, Generic[M]):
         if end > most:
             raise PeerError(f"number {end - 1} of column {w} is named, far above {most}")
         return end
+
+    # -- what must always hold --------------------------------------------------------------------
+
+    def invariants(self) -> None:
+        """What must always hold."""
+        assert all(map(le, self.low, self.rsq)), "only what was accepted is forgotten"
+        assert all(map(le, self.rsq, self.top)), "only what exists was accepted"
+        for u, messages in enumerate(self.store):
+            low, end, rsq = self.low[u], self.top[u], self.rsq[u]
+            assert all(low <= seq < end for seq in messages), "what all have taken is forgotten"
+            accepted = range(low, rsq)
+            assert all(seq in messages for seq in accepted), "what some member may lack is kept"
+            waits = rsq in messages and self.awaited(u, rsq) is None
+            assert not waits, "what waits for nothing was accepted"
+        said = all(all(map(le, ack, self.top)) for ack in self.ack)
+        assert said, "what others say that they accepted exists"
 
     # -- losses -----------------------------------------------------------------------------------
 

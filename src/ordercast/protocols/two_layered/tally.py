@@ -64,6 +64,13 @@ class Tally(PlainState):
                 self.reached[u] = messages.popleft()[0] + 1
         return self.reached != before
 
+    def invariants(self) -> None:
+        """What must always hold."""
+        for least, rows in ((self.here, self.told), (self.everywhere, self.heard)):
+            slowest = [min(column) for column in zip(*rows, strict=True)]
+            assert least == slowest, "the least mark of each column is known"
+        assert tuple(self.mine) == self.heard[self.i], "its own word counts"
+
 
 def _raise(rows: list[Vector], row: int, marks: Sequence[int], least: list[int]) -> bool:
     """rows[row] := max(rows[row], marks), and `least` is kept. Is any of it higher now?"""
