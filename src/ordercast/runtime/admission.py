@@ -168,8 +168,6 @@ class Admission:
             check_redirect(message.leader, conn.hello)
         elif isinstance(message, Admitted):
             self._presence.admitted(conn, message)
-        elif not isinstance(message, Refused):
-            raise PeerError(f"{type(message).__name__} is no answer to an Apply")
 
     def closed(self, conn: Connection, reason: str) -> None:
         """The seed hung up."""
