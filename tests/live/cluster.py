@@ -155,6 +155,7 @@ class LiveCluster:
         """kill -9; the moment of it."""
         moment = time.monotonic()
         self._dead.add(name)
+        self._frozen.discard(name)
         await self.workers[name].kill()
         return moment
 
