@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from machines import Bench, G, bench, change, with_view
-from ordercast.core.events import Consumed, Flush, Kept, Multicast, Receive, Timer, View
+from ordercast.core.events import Consumed, Crashed, Flush, Kept, Multicast, Receive, Timer, View
 from ordercast.core.protocol import Options
 from ordercast.core.waiting import Awaited, Waiting
 from ordercast.machinery.ack_vectors import Answer, Status
@@ -251,6 +251,7 @@ def test_nak_D3_holders_are_asked_in_turn_each_time_later_and_no_later_than_the_
     for p in (3, 4):
         b.ring(p, "ack")
         b.bring(p, 2, Status)
+    b.step(2, Crashed(G, 1))
     asked, delays = [], []
     for _ in range(7):
         delays.append(b.timers[2][G, "gap 1"])
@@ -268,10 +269,34 @@ def test_nak_D3_a_holder_is_asked_only_for_what_it_is_known_to_have() -> None:
     b.ring(3, "ack")
     b.bring(3, 2, Status)  # 3 has a
     b.bring(1, 2, text="c")  # so there is also b
+    b.step(2, Crashed(G, 1))
     b.ring(2, "gap 1")
     assert b.find(2, 1, Nak(1, (1, 2)))
     b.ring(2, "gap 1")
     assert b.find(2, 3, Nak(1, (1,)))
+
+
+def test_nak_D3_while_the_sender_lives_it_alone_is_asked_and_believed() -> None:
+    b = bench(NakMulticast, 1, 2, 3)
+    b.say(1, "a")
+    b.bring(1, 3)
+    b.ring(3, "ack")
+    b.bring(3, 2, Status)  # 3 has it
+    for _ in range(4):
+        b.ring(2, "gap 1")
+    assert {packet.dst for packet in b.find(2, header=Nak)} == {1}
+    b.step(2, Receive(3, G, 1, Retx(1, 1), b"forged"))
+    assert b.faults == [(2, 3, "it retransmits frame 1 of process 1, which lives")]
+    assert b.texts(2) == []
+    b.lose(text="a")
+    b.settle()
+    assert b.texts(2) == ["a"]
+
+
+def test_nak_D3_of_a_dead_sender_others_are_believed() -> None:
+    b = bench(NakMulticast, 1, 2, 3)
+    b.step(2, Crashed(G, 1), Receive(3, G, 1, Retx(1, 1), b"m"))
+    assert (b.texts(2), b.faults) == (["m"], [])
 
 
 def test_nak_D4_a_message_is_stored_until_all_have_acknowledged_it() -> None:

@@ -132,6 +132,8 @@ def test_who_relays_another_body_does_not_count_among_the_holders() -> None:
     b.step(2, relay(Uniform, "forged"), relay(Uniform, "forged", liar=3))
     b.bring(1, 2)
     assert b.texts(2) == []  # 1 and 2 hold it, of four
+    b.step(2, relay(Uniform, "forged"))
+    assert b.texts(2) == []
     b.step(2, relay(Uniform, "m", liar=3))
     assert b.texts(2) == ["m"]
 

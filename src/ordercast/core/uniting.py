@@ -12,6 +12,7 @@ groups whose frames are not known by number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ordercast.core.changing import Ending, FrameAt, FramesEnd, FramesHeld
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Reports = dict[ProcessId, FramesHeld]
 FrameKey = tuple[ProcessId, int]
 """(origin, its count): a frame of one era of one group"""
-Reporters = dict[ProcessId, tuple[int, ...]]
-"""Who holds a frame, and with which stamp"""
+Reporters = dict[ProcessId, Kept]
+"""Who holds a frame, each with its stamp"""
 
 
 def unite(
@@ -59,19 +60,23 @@ def _of_this_era(ending: Ending) -> Reports:
 def _union(
     page: type[OrderingProtocol], ending: Ending, reports: Reports
 ) -> tuple[dict[FrameKey, Kept], dict[FrameKey, Reporters]]:
-    union: dict[FrameKey, Kept] = {}
     reporters: dict[FrameKey, Reporters] = {}
     for p, held in reports.items():
         for frame in held.frames:
-            key = (frame.origin, frame.n)
             kept = Kept(frame.origin, frame.n, frame.stamp, b"")
-            union[key] = page.better(union[key], kept) if key in union else kept
-            reporters.setdefault(key, {})[p] = frame.stamp
+            stamps = reporters.setdefault((frame.origin, frame.n), {})
+            stamps[p] = page.better(stamps[p], kept) if p in stamps else kept
     return {
-        key: page.attested(kept, ending.dead)
-        for key, kept in union.items()
-        if not (page.origins_answer and _is_disowned(key[0], reports, reporters[key]))
+        key: page.attested(reduce(page.better, _origin_first(key[0], stamps)), ending.dead)
+        for key, stamps in reporters.items()
+        if not (page.origins_answer and _is_disowned(key[0], reports, stamps))
     }, reporters
+
+
+def _origin_first(origin: ProcessId, reporters: Reporters) -> list[Kept]:
+    """Where two stamps count the same, that of the origin does."""
+    others = [kept for p, kept in reporters.items() if p != origin]
+    return [reporters[origin], *others] if origin in reporters else others
 
 
 def _is_disowned(origin: ProcessId, reports: Reports, reporters: Reporters) -> bool:
@@ -84,7 +89,7 @@ def _holder(kept: Kept, reporters: Reporters) -> ProcessId:
     with the stamp that counts, share the work of supplying it."""
     if kept.origin in reporters:
         return kept.origin
-    same = [p for p, stamp in reporters.items() if stamp == kept.stamp]
+    same = [p for p, reported in reporters.items() if reported.stamp == kept.stamp]
     holders = same or list(reporters)
     return holders[kept.n % len(holders)]
 

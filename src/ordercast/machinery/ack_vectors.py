@@ -57,6 +57,8 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 class AckVectorProtocol(OrderingProtocol):
     """A protocol for one group: FIFO per sender, every frame kept until all have taken it."""
 
+    origins_answer = True
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.S = 0  # frames sent by this process in this era

@@ -15,6 +15,8 @@ from ordercast.machinery.stability import Ack, Stability, Stable
 class AcknowledgedProtocol(OrderingProtocol):
     """A protocol of one group whose senders count acknowledgements."""
 
+    origins_answer = True
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.stability: dict[GroupId, Stability] = {}  # of the one group, in the view in force

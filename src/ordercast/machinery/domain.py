@@ -47,6 +47,8 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 class DomainProtocol(OrderingProtocol):
     """One machine for all groups of a process that share an order and a protocol."""
 
+    origins_answer = True
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
         self.stability: dict[GroupId, Stability] = {}  # groups of which this process is a sender

@@ -14,8 +14,8 @@ Costs       one multicast per message (n - 1 packets; over IP multicast one data
     DATA(s, C, m) from q         if s > R[q]: store m;  top[q] := max(top[q], s)
     C or STATUS(s, C) from p     top[q] := max(top[q], C[q]) for all q;  top[p] := max(top[p], s)
     (q, R[q] + 1) is stored      R-deliver it;  R[q] := R[q] + 1
-    R[q] < s <= top[q] missing   after a while: send NAK(q, {s}) to q; if that does not help,
-                                 to those p with A[p][q] >= s in turn
+    R[q] < s <= top[q] missing   after a while: send NAK(q, {s}) to q; if q has crashed and that
+                                 does not help, to those p with A[p][q] >= s in turn
     NAK(q, numbers) from p       send RETX(q, s, m) to p for what is stored
     RETX(q, s, m)                as DATA(s, m) from q
 
@@ -27,7 +27,10 @@ Departures from the source
       not here though a later one is, or though somebody acknowledged them.       (test_nak_D1_...)
   D2  A gap shows only when a later message comes. A lost *last* message is noticed by STATUS,
       which everybody repeats until, as far as it knows, all have all.            (test_nak_D2_...)
-  D3  The slide asks the sender. A dead sender does not answer: any holder does.  (test_nak_D3_...)
+  D3  The slide asks the sender. A dead sender does not answer: any holder does, once the driver
+      says that the sender has crashed; a view change unites what is held without that. While the
+      sender lives nobody else is asked or believed, else a member could answer with a message
+      that was never sent. Of a dead sender it can.                               (test_nak_D3_...)
   D4  What the slide stores only grows. Here a message is forgotten when all have
       acknowledged it.                                                            (test_nak_D4_...)
   D5  Numbers restart in each view; a flush delivers what comes without a gap.    (test_nak_D5_...)
@@ -91,14 +94,20 @@ class NakMulticast(AckVectorProtocol):
         crash="what one surviving member delivers, every surviving member gets from it",
     )  # fmt: skip
 
+    hears_of_crashes = True
+
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
+        self.crashed: set[ProcessId] = set()  # in this view, as far as a driver says it
         self.tries: dict[ProcessId, int] = {}  # NAKs in vain for frames of q; its timer runs
         self.copies = 0  # sent since the timer for them started
 
     def on_view(self, view: View) -> None:
         super().on_view(view)  # D5
-        self.tries, self.copies = {}, 0
+        self.tries, self.copies, self.crashed = {}, 0, set()
+
+    def on_crash(self, g: GroupId, p: ProcessId) -> None:
+        self.crashed.add(p)
 
     # R-multicast(g, m)
     def on_multicast(self, g: GroupId, m: bytes) -> None:
@@ -117,7 +126,10 @@ class NakMulticast(AckVectorProtocol):
     @on(Retx)
     def on_RETX(self, p: ProcessId, g: GroupId, retx: Retx, m: bytes) -> None:
         self.check_sender(p)
-        self.arrive(g, retx.q, retx.s, m)
+        q = retx.q
+        if q in self.store and q not in (p, self.me) and q not in self.crashed:  # D3
+            raise PeerError(f"it retransmits frame {retx.s} of process {q}, which lives")
+        self.arrive(g, q, retx.s, m)
 
     def arrive(self, g: GroupId, q: ProcessId, s: int, m: bytes) -> None:
         """if s > R[q]: store m"""
@@ -156,7 +168,7 @@ class NakMulticast(AckVectorProtocol):
             super().on_timer(g, name)
 
     def ask(self, g: GroupId, q: ProcessId) -> None:
-        """send NAK(q, {s}) to q; if that does not help, to those p with A[p][q] >= s in turn"""
+        """send NAK(q, {s}) to q; once q has crashed, to those p with A[p][q] >= s in turn, too"""
         if q not in self.tries:  # the timer is of an era that is over
             return
         first = next(self.missing(q), None)
@@ -165,7 +177,8 @@ class NakMulticast(AckVectorProtocol):
             return
         marks = self.A[q].marks
         holders = [p for p in marks if marks[p] >= first and p not in (q, self.me)]
-        p = (q, *holders)[self.tries[q] % (1 + len(holders))]  # D3
+        asked = (q, *holders) if q in self.crashed else (q,)  # D3
+        p = asked[self.tries[q] % len(asked)]
         last = self.top[q] if p == q else marks[p]
         wanted = (s for s in self.missing(q) if s <= last)
         numbers = tuple(islice(wanted, self.options.fetch_batch))

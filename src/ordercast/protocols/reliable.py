@@ -72,7 +72,6 @@ class Reliable(AcknowledgedProtocol):
     )
 
     hears_of_crashes = True
-    origins_answer = True
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)

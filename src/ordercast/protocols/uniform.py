@@ -80,7 +80,6 @@ class Uniform(AcknowledgedProtocol):
     )  # fmt: skip
 
     hears_of_crashes = True
-    origins_answer = True
 
     def __init__(self, me: ProcessId, options: Options | None = None) -> None:
         super().__init__(me, options)
