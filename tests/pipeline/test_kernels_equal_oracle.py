@@ -58,6 +58,22 @@ def test_every_verdict_on_random_traces_equals_the_oracles(block: int) -> None:
     compare(range(block * TRACES_PER_BLOCK, (block + 1) * TRACES_PER_BLOCK))
 
 
+def test_witnesses_of_the_total_orders_do_not_depend_on_the_order_of_rows() -> None:
+    """Messages are numbered as they are met, and traces are read in more than one way."""
+    for seed in range(60):
+        events = random_trace(Random(seed), mutations=3)
+        if unspecified(events):
+            continue
+        shuffled = [Random(k).sample(events, len(events)) for k in range(3)]
+        first, *others = (
+            {one.property: sorted(map(str, one.findings.evidence)) for one in judge_table(rows)}
+            for rows in map(event_table, (events, *shuffled))
+        )
+        for name in (name for name in first if name.startswith("total.")):
+            for other in others:
+                assert first[name] == other[name], f"seed {seed}: {name}"
+
+
 def test_so_it_is_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small traces are judged by the same functions as plain Python; here they are compiled."""
     kernels = {

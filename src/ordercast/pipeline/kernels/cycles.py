@@ -34,7 +34,8 @@ def opposite_edges(opposites: Opposites, line: int, first: int, second: int) -> 
 
 def find_cycle(run: Run, logs: Logs) -> list[Edge]:
     """A cycle in a knot; the shortest on its messages."""
-    messages = np.unique(np.concatenate([log for _, log in logs]))
+    # As they come in the logs: their numbers depend on the order in which rows were read.
+    messages = np.array(list(dict.fromkeys(np.concatenate([log for _, log in logs]).tolist())))
     if len(messages) <= MAX_SHORTENED and (pair := _cycle_of_two(run, logs, messages)):
         return pair
     cycle = _follow_blockers(run, logs)
