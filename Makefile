@@ -20,8 +20,10 @@ help: ## this list
 demo: $(READY) ## real processes on this machine, one killed, judged with Spark
 	@$(BIN)/ordercast demo --out out/demo $(ARGS)
 
-test: $(READY) ## the whole test suite on two cores
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(ARGS)
+# Live tests wait most of their time, so three workers keep two cores busy. Each group is one worker's:
+# what shares a Spark session, what shares its servers, and what has networks of its own.
+test: $(READY) ## the whole test suite, for a machine of two cores
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup -rs $(ARGS)
 
 # The state machines, the wire format and the traces, without the long searches: together a minute of
 # one processor. A folder belongs here if it needs no Spark and no sockets, and stays as short.

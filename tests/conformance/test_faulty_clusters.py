@@ -12,6 +12,10 @@ from sweep.trial import cluster_found
 
 BY_NAME = {row.name: row for row in ROWS}
 FEWEST_RIGHT = 4  # seeds under which the right machine must be accepted
+each_fault = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.xdist_group(f"faulty: {name}")) for name in BY_NAME],
+)  # both tests of a fault need the first seed that shows it
 
 
 def found(row: FaultyCluster, seed: int, *, faulty: bool) -> list[tuple[str, str]]:
@@ -29,14 +33,14 @@ def rejected(name: str) -> tuple[int, str]:
     raise AssertionError(f"{name}: nothing wrong was found in {row.seeds} runs")
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_fault
 def test_the_faulty_membership_is_rejected(name: str) -> None:
     seed, sentence = rejected(name)
     print(f"{name} ({BY_NAME[name].rule}), seed {seed}: {sentence}")
     assert sentence
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_fault
 def test_the_right_membership_is_accepted_under_the_same_seeds(name: str) -> None:
     seed, _ = rejected(name)
     for other in {*range(FEWEST_RIGHT), seed}:

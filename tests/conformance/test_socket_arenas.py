@@ -1,8 +1,8 @@
 """The arenas of real sockets: nodes over loopback, judged from what they recorded.
 
 Over TCP nothing is lost. Over UDP and IP multicast each node throws away 5 % of what arrives, takes
-some of it twice and some of it late. Every run is judged by the oracle, and all of them once more
-by one Spark job.
+some of it twice and some of it late. Every run is judged by the oracle, and a third of them once
+more by one Spark job.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from sweep.trial import why
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 MEMBERS = 3
 STARTS = 10  # conversations that each member begins; the oracle tries all pairs
 DEPTH = 3  # of answers to answers
@@ -48,6 +46,8 @@ ARENAS: dict[str, Callable[[], object]] = {
 TRIALS = [
     (protocol, arena, dies) for protocol in PROTOCOLS for arena in ARENAS for dies in (False, True)
 ]
+FOR_SPARK = TRIALS[::3]  # it judges these once more; the oracle judges all
+in_the_worker_of_spark = pytest.mark.xdist_group("spark")
 
 
 class Conversation:
@@ -139,7 +139,13 @@ def wanted(protocol: str, dies: bool) -> tuple[str, ...]:
     return (*promises, *ALWAYS, *(AFTER_A_VIEW_CHANGE if dies else ()))
 
 
-@pytest.mark.parametrize(("protocol", "arena", "dies"), TRIALS)
+@pytest.mark.parametrize(
+    ("protocol", "arena", "dies"),
+    [
+        pytest.param(*trial, marks=[in_the_worker_of_spark] if trial in FOR_SPARK else [])
+        for trial in TRIALS
+    ],
+)
 async def test_promises_are_kept_on_sockets(
     recordings: Recordings, protocol: str, arena: str, dies: bool
 ) -> None:
@@ -153,12 +159,13 @@ async def test_promises_are_kept_on_sockets(
     assert sum(event.kind == "deliver" for event in events) >= (MEMBERS - dies) ** 2 * STARTS
 
 
+@in_the_worker_of_spark
 async def test_spark_finds_all_promises_kept_on_sockets(
     recordings: Recordings, spark: SparkSession
 ) -> None:
     from ordercast.pipeline import read_traces, verify
 
-    runs = {(await recordings.get(*trial))[0]: trial for trial in TRIALS[::3]}  # the oracle: all
+    runs = {(await recordings.get(*trial))[0]: trial for trial in FOR_SPARK}
     found = {
         (row["run"], row["property"]): row["verdict"]
         for row in verify(read_traces(spark, [recordings.folder])).collect()
