@@ -1,4 +1,4 @@
-"""`ordercast verify` when a process of Spark is killed under it."""
+"""When a process of Spark is killed under a command."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from children import heed_signals
+from ordercast.pipeline.spark.trouble import told_plainly
 
 EVENTS = 600_000  # so many that a worker is busy long after it has used the time below
 AT_WORK = 30  # hundredths of a second of processor time
@@ -65,32 +67,15 @@ def workers(pid: int) -> list[int]:
     ]
 
 
-def java(pid: int) -> list[int]:
-    """Java, as soon as a worker is at work for it."""
-    if not workers(pid):
-        return []
-    return [n for n, command, _ in descendants(pid) if "org.apache.spark.deploy" in command]
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for workers in /proc")
-@pytest.mark.parametrize(
-    ("victims", "told"),
-    [
-        (workers, "a Python worker of Spark was killed before its work was done"),
-        (java, "the Java process of Spark ended before its work was done"),
-    ],
-    ids=["a worker", "java"],
-)
-def test_a_killed_process_of_spark_is_told_in_one_sentence_with_exit_code_4(
-    victims: Callable[[int], list[int]], told: str, trace: Path
-) -> None:
+def test_a_killed_worker_is_told_in_one_sentence_with_exit_code_4(trace: Path) -> None:
     command = [sys.executable, "-m", "ordercast", "verify", str(trace)]
     verifying = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=heed_signals,
     )  # fmt: skip
     deadline = time.monotonic() + GUARD_SECONDS
-    while not (found := victims(verifying.pid)):
+    while not (found := workers(verifying.pid)):
         assert verifying.poll() is None, verifying.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -100,5 +85,16 @@ def test_a_killed_process_of_spark_is_told_in_one_sentence_with_exit_code_4(
     assert verifying.returncode == 4, errors
     assert output == ""
     [line] = errors.strip().splitlines()
-    assert line.startswith(f"error: {told}")
+    assert line.startswith("error: a Python worker of Spark was killed before its work was done")
     assert "run the command again" in line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "refused")],
+    ids=["in a call", "before a call"],
+)
+def test_java_that_is_gone_is_told_in_a_sentence(error: Exception) -> None:
+    ended = pytest.raises(ConnectionError, match=r"the Java process of Spark ended .*: run the")
+    with ended, told_plainly():
+        raise error

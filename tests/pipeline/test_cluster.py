@@ -86,30 +86,12 @@ def ordercast(folder: Path, *arguments: object) -> subprocess.CompletedProcess[s
     return run_python(["-c", start, *map(str, arguments)], folder)
 
 
-@pytest.mark.xdist_group("servers")
-def test_the_command_judges_on_a_cluster(cluster: str, folder: Path, trace: Path) -> None:
-    done = ordercast(folder, "verify", trace, "--json", "--expect", "fifo", "--master", cluster)
-    assert done.returncode == 1, done.stderr
-    one, two = json.loads(done.stdout)["runs"]
-    assert one["verdicts"]["fifo.global"] == "ok"
-    assert two["verdicts"]["fifo.global"] == "violated"
-    [violation] = [v for v in two["violations"] if v["property"] == "fifo.global"]
-    assert "q delivers message-7999 before message-7998" in violation["sentence"]
-
-
-@pytest.mark.xdist_group("servers")
-def test_a_sweep_on_a_cluster_makes_the_same_table(cluster: str, folder: Path) -> None:
-    plan = write_plan(folder / "sweep")
-    done = ordercast(folder, "sweep", plan, "--out", folder / "swept", "--master", cluster)
-    assert done.returncode == 0, done.stderr
-    assert "24 runs: 24 kept; ran 24" in done.stdout
-    expected = swept_here(read_plan(plan), folder / "here")
-    assert (folder / "swept" / "runs.parquet").read_bytes() == expected
-
-
-OWN_SESSION = """
+# One process and one Java for all: to start them costs more than what they do here.
+DRIVER = """
 import json, sys
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+from ordercast.cli.app import app
 from ordercast.pipeline import read_traces, verify
 from ordercast.pipeline.spark.reach import await_executor
 from ordercast.pipeline.spark.ship import package_zip
@@ -121,7 +103,15 @@ def lines_of(call, *arguments):
     except Exception as error:
         return str(error).splitlines()
 
-master, trace = sys.argv[1:]
+master, trace, plan, swept = sys.argv[1:]
+commands = {
+    "verify": ["verify", trace, "--json", "--expect", "fifo", "--master", master],
+    "sweep": ["sweep", plan, "--out", swept, "--master", master],
+}
+found = {}
+for name, command in commands.items():
+    done = CliRunner().invoke(app, command)
+    found[name] = {"code": done.exit_code, "stdout": done.stdout, "stderr": done.stderr}
 spark = local_session(master, conf={"spark.sql.shuffle.partitions": "3"})
 conf = {key: value for key, value in spark.sparkContext.getConf().getAll()}
 spark.stop()
@@ -134,17 +124,46 @@ spark.stop()
 
 greedy = SparkSession.builder.master(master).config("spark.executor.memory", "900g").getOrCreate()
 nobody = lines_of(await_executor, greedy, 3.0)
-print(json.dumps({"before": before, "verdicts": verdicts, "conf": conf, "nobody": nobody}))
+own = {"before": before, "verdicts": verdicts, "conf": conf, "nobody": nobody}
+print(json.dumps({**found, "own": own}))
 """
 
 
 @pytest.fixture(scope="module")
-def own_session(cluster: str, folder: Path, trace: Path) -> dict[str, Any]:
-    """What a program with sessions of its own on the cluster found."""
-    done = run_python(["-c", OWN_SESSION, cluster, str(trace)], folder)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+def done(cluster: str, folder: Path, trace: Path) -> dict[str, Any]:
+    """What the commands did on the cluster, and then a program with sessions of its own."""
+    plan = write_plan(folder / "sweep")
+    words = ["-c", DRIVER, cluster, str(trace), str(plan), str(folder / "swept")]
+    ended = run_python(words, folder)
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return found
+
+
+@pytest.fixture
+def own_session(done: dict[str, Any]) -> dict[str, Any]:
+    """What the program found."""
+    found: dict[str, Any] = done["own"]
+    return found
+
+
+@pytest.mark.xdist_group("servers")
+def test_the_command_judges_on_a_cluster(done: dict[str, Any]) -> None:
+    verified = done["verify"]
+    assert verified["code"] == 1, verified["stderr"]
+    one, two = json.loads(verified["stdout"])["runs"]
+    assert one["verdicts"]["fifo.global"] == "ok"
+    assert two["verdicts"]["fifo.global"] == "violated"
+    [violation] = [v for v in two["violations"] if v["property"] == "fifo.global"]
+    assert "q delivers message-7999 before message-7998" in violation["sentence"]
+
+
+@pytest.mark.xdist_group("servers")
+def test_a_sweep_on_a_cluster_makes_the_same_table(done: dict[str, Any], folder: Path) -> None:
+    assert done["sweep"]["code"] == 0, done["sweep"]["stderr"]
+    assert "24 runs: 24 kept; ran 24" in done["sweep"]["stdout"]
+    expected = swept_here(read_plan(folder / "sweep" / "plan.toml"), folder / "here")
+    assert (folder / "swept" / "runs.parquet").read_bytes() == expected
 
 
 @pytest.mark.xdist_group("servers")
