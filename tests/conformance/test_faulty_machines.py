@@ -73,7 +73,7 @@ def test_spark_rejects_every_faulty_machine_and_accepts_the_right_one(
         runs[f"right: {name}"] = right(faulty, seed).events()
         breaks[name] = faulty.breaks
     for name, directed in DIRECTED.items():
-        benches = directed.schedule(directed.wrong), directed.schedule(directed.right)
+        benches = directed.played()
         runs[f"wrong: by hand, {name}"], runs[f"right: by hand, {name}"] = (
             bench.trace() for bench in benches
         )

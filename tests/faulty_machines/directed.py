@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from faulty_machines.unchecked import unchecked
 from machines import Bench
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.trace.oracle import verdicts
@@ -25,7 +26,7 @@ class Directed(msgspec.Struct, frozen=True, kw_only=True):
 
     def played(self) -> tuple[Bench, Bench]:
         """The faulty machine and the right one under it, each judged by the oracle."""
-        wrong, right = self.schedule(self.wrong), self.schedule(self.right)
+        wrong, right = self.schedule(unchecked(self.wrong)), self.schedule(self.right)
         found = [verdicts(bench.trace())[self.breaks] for bench in (wrong, right)]
         assert found == ["violated", "ok"], f"{self.name}: {self.breaks} is {found}"
         return wrong, right

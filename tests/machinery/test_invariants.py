@@ -169,7 +169,6 @@ BROKEN: list[tuple[str, Callable[[], Any], Callable[[Any], object]]] = [
      lambda p: link(p).ahead.update({0: None})),
     ("the peer lacks only what was sent", _link, lambda p: setattr(link(p), "top", 9)),
     ("the others were told what is held here", _gate, lambda p: gate(p).untold.add(G)),
-    ("it is known since when each is a member", _gate, lambda p: gate(p).groups[G].since.clear()),
     ("words are bounded", _gate, lambda p: setattr(gate(p).groups[G], "limit", -1)),
     ("what waits is of an era that has begun", _gate,
      lambda p: setattr(gate(p).groups[G], "era", 0)),

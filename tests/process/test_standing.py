@@ -114,7 +114,7 @@ def number_for_others(made):
 WRONG = [  # what happens, protocol, kind, target, what is seen
     (leave, "fifo", NeverTells, Target, "of the era of the row"),
     (leave, "sequencer_pb", NeverTells, Target, "of the era of the row"),
-    (leave, "sequencing_hybrid", NeverTells, Target, "a view is that of the row"),
+    (leave, "sequencing_hybrid", NeverTells, Target, "of the era of the row"),
     (leave, "fifo", TellsOfAnotherView, Target, "a view is that of the row"),
     (leave, "sequencing", TellsOfAnotherView, Target, "a view is that of the row"),
     (leave, "fifo", LeavesInTheDirectoryAlone, Target, "where the row says so"),

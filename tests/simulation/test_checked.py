@@ -12,7 +12,6 @@ from ordercast.protocols.fifo import Fifo
 from ordercast.simulation import SimulationConfig, simulate
 from ordercast.simulation.costs import CostModel
 from sweep.arenas import ARENAS
-from sweep.trial import found_wrong
 
 KEPT = "every frame that came is counted"
 
@@ -69,4 +68,4 @@ def test_a_run_that_measures_need_not_look() -> None:
 def test_every_arena_of_given_groups_looks(arena: str) -> None:
     with pytest.raises(AssertionError, match=KEPT):
         for seed in range(5):
-            found_wrong(Miscounts, arena, seed)
+            simulate(ARENAS[arena].config(Miscounts, seed))

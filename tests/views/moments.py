@@ -43,7 +43,7 @@ def _is_calm(node: Process) -> bool:
     changes, agreement = node.changes, node.agreement
     stands = agreement.standing is Standing.IN and len(agreement.pids) > 3
     changing = changes.lead is not Lead.IDLE or changes.prepared is not None
-    here = all(g in node.groups.machines for g in (1, 2) if node.me != 0)
+    here = node.me in (0, 1, 2) and all(g in node.groups.machines for g in (1, 2) if node.me != 0)
     return stands and not changing and here and len(changes.directory.rows) > 2
 
 

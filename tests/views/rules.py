@@ -1,19 +1,20 @@
 """The rules that `invariants()` of a node can report, as they stand in the code.
 
-A rule is an assertion in a method named `invariants`, or in a method that such a one calls for
-nothing but its assertions.
+A rule is an assertion in a method named `invariants`, or in a method or function that such a one
+calls for nothing but its assertions.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import ordercast
@@ -26,9 +27,15 @@ class Method(NamedTuple):
     """One that looks at rules, or may."""
 
     module: str
-    owner: str
+    owner: str  # its class; the module, of a function
     name: str
     tree: ast.FunctionDef
+
+    @property
+    def home(self) -> Any:
+        """Where it is looked up when it is called."""
+        module = sys.modules[self.module]
+        return getattr(module, self.owner, module)
 
     def rules(self) -> list[str]:
         """Each assertion: where it is, and what it says."""
@@ -42,16 +49,31 @@ class Method(NamedTuple):
         return found
 
     def noting(self, note: Callable[[str], None]) -> Callable[..., None]:
-        """The same, but a broken rule is noted, and the next one looked at."""
+        """The same, but a broken rule is noted, and the next one looked at. What follows may need
+        what the broken rule says, and is left out if it fails."""
         [tree] = ast.parse(ast.unparse(self.tree)).body
         asserts = (node for node in ast.walk(tree) if isinstance(node, ast.Assert))
         for node, rule in zip(asserts, self.rules(), strict=True):
             node.msg = ast.Constant(rule)
         tree = _Notes().visit(tree)
-        space = {**vars(sys.modules[self.module]), "_note": note}
+        broken: list[str] = []
+        space = {**vars(sys.modules[self.module]), "_note": broken.append}
         code = compile(ast.fix_missing_locations(ast.Module([tree], [])), self.module, "exec")
         exec(code, space)
-        return space[self.name]
+        look = space[self.name]
+
+        @functools.wraps(look)
+        def looked(*arguments: object) -> None:
+            before = len(broken)
+            try:
+                look(*arguments)
+            except Exception:
+                if len(broken) == before:
+                    raise
+            for rule in broken:
+                note(rule)
+
+        return looked
 
 
 def _said(node: ast.Assert) -> str:
@@ -85,16 +107,18 @@ def _methods_in(room: Path) -> Iterator[Method]:
     for path in sorted(room.glob("*.py")):
         module = ".".join(("ordercast", *path.relative_to(SOURCE).with_suffix("").parts))
         for owner in ast.parse(path.read_text()).body:
+            if isinstance(owner, ast.FunctionDef):
+                yield Method(module, path.stem, owner.name, owner)
             for tree in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(tree, ast.FunctionDef):
                     yield Method(module, owner.name, tree.name, tree)
 
 
 def _called_for_nothing(tree: ast.FunctionDef) -> Iterator[str]:
-    """Methods whose answer is not used."""
+    """Methods and functions whose answer is not used."""
     for node in ast.walk(tree):
         match node:
-            case ast.Expr(ast.Call(ast.Attribute(attr=name))):
+            case ast.Expr(ast.Call(ast.Attribute(attr=name) | ast.Name(id=name))):
                 yield name
 
 
@@ -108,7 +132,6 @@ def noted() -> Iterator[set[str]]:
     """Inside of it, `invariants()` goes on after a broken rule; all broken ones are in the set."""
     broken: set[str] = set()
     with ExitStack() as stack:
-        for method in methods():
-            owner = getattr(sys.modules[method.module], method.owner)
-            stack.enter_context(patch.object(owner, method.name, method.noting(broken.add)))
+        for method in reversed(methods()):  # a function stands below those that call it
+            stack.enter_context(patch.object(method.home, method.name, method.noting(broken.add)))
         yield broken

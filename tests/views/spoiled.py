@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ordercast.core.events import Multicast
+from ordercast.core.events import Multicast, View
 from ordercast.core.waiting import NOBODY
 from ordercast.membership.agreement_headers import Ballot
 from ordercast.membership.agreement_table import Standing
@@ -17,13 +17,14 @@ from ordercast.membership.claims import MAX_CLAIMS
 from ordercast.membership.node_view import ViewId
 from ordercast.membership.sides import MAX_LOST
 from ordercast.process.process import Process
-from ordercast.views.changes import Changes, Lead
+from ordercast.views.changes import Changes
 from ordercast.views.directory import Directory
 from ordercast.views.flush import FrameFlush
-from ordercast.views.headers import WantIn
+from ordercast.views.headers import AskRows, Row, WantIn
+from ordercast.views.states import Flushing, Lead, Stage
 from ordercast.views.target import Aim
 from tests.views.spoiled_service import BOOK, SEAT, SERVICE
-from tests.views.spoiling import NOT_THERE, Spoil, put
+from tests.views.spoiling import HUGE, NOT_THERE, Spoil, put
 
 
 def many(count: int) -> dict[int, None]:
@@ -141,10 +142,20 @@ AGREEMENT: dict[str, tuple[str, Spoil]] = {
 # -- changes --------------------------------------------------------------------------------------
 
 
+def attempt_of_change(node: Process) -> Any:
+    return node.changes.now
+
+
+def _leads_without_the_office(node: Process) -> None:
+    node.changes.lead = Lead.INSTALLING
+    node.changes.now.uninstalled = {node.me}
+
+
 def _prepares_a_later_one(node: Process) -> None:
     found = node.changes
     assert found.newest is not None
     found.prepared = replace(found.newest, number=found.done + 2)
+    found.stage = Stage.FETCHING
 
 
 def _wants_both(node: Process) -> None:
@@ -154,17 +165,27 @@ def _wants_both(node: Process) -> None:
 
 
 def _aims_two_eras_on(node: Process) -> None:
-    goal = node.changes.goal
+    goal = node.changes.now.goal
     g = min(goal)
     goal[g] = replace(goal[g], era=goal[g].era + 1)
 
 
+def _takes_a_packet_twice(node: Process) -> None:
+    ahead = node.changes.ahead
+    ahead.keep(1, AskRows(HUGE))
+    ahead.kept *= 2
+
+
+def _takes_a_packet_uncounted(node: Process) -> None:
+    ahead = node.changes.ahead
+    ahead.keep(1, AskRows(HUGE))
+    ahead.used[2] = ahead.used.pop(1)
+
+
 CHANGES: dict[str, tuple[str, Spoil]] = {
-    "Changes: only the coordinator leads": (
-        "member", put(changes, lead=Lead.INSTALLING, uninstalled=lambda _: {0}),
-    ),
+    "Changes: only the coordinator leads": ("member", _leads_without_the_office),
     "Changes: only the next change is prepared": ("member", _prepares_a_later_one),
-    "Changes: ready for something": ("member", put(changes, is_ready=True)),
+    "Changes: what is prepared was planned": ("member", put(changes, stage=Stage.READY)),
     "Changes: the newest change is the last one": (
         "member", put(changes, newest=lambda change: replace(change, number=change.number - 1)),
     ),
@@ -172,44 +193,54 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     "Changes: unmet is what is wanted": (
         "member", lambda node: node.changes.unmet.add(NOT_THERE),
     ),
-    "Changes: asks somebody": ("asks", put(changes, asked=lambda _: set(), rows_from=-1)),
+    "Changes: asks somebody": ("asks", put(attempt_of_change, asked=lambda _: set())),
+    "Changes: asks somebody for rows, in a new term": (
+        "asks", put(changes, lead=Lead.CATCHING_UP, anew=True),
+    ),
     "Changes: what is stopped begins again": ("asks", put(changes, halted=lambda _: set())),
     "Changes: what is aimed at follows what stands": ("asks", _aims_two_eras_on),
     "Changes: planned next": (
-        "prepares", put(changes, planned=lambda change: replace(change, number=change.number + 1)),
+        "prepares",
+        put(attempt_of_change, planned=lambda change: replace(change, number=change.number + 1)),
     ),
     "Changes: waits for somebody who is there": (
-        "prepares", put(changes, unready=lambda _: {NOT_THERE}),
+        "prepares", put(attempt_of_change, unready=lambda _: {NOT_THERE}),
     ),
     "Changes: waits for somebody who is there (2)": (
-        "installs", put(changes, uninstalled=lambda _: set()),
+        "installs", put(attempt_of_change, uninstalled=lambda _: set()),
     ),
     "Changes: nothing stays stopped": (
         "coordinator", put(changes, halted=lambda _: {1}),
     ),
+    "Ahead: every packet is counted": ("member", _takes_a_packet_uncounted),
+    "Ahead: and once": ("member", _takes_a_packet_twice),
 }  # fmt: skip
 
 
 # -- the directory, and what is aimed at ----------------------------------------------------------
 
 
+def foreign(node: Process) -> Row:
+    """A row in which this node has no part."""
+    return next(row for row in directory(node).rows.values() if node.me not in row.concerned)
+
+
 def row_with(**fields: Callable[[Any], Any]) -> Spoil:
     """A row of the directory is another one, and put there as every row is."""
 
     def spoil(node: Process) -> None:
-        rows = directory(node)
-        row = rows.rows[1]
+        rows, row = directory(node), foreign(node)
         rows.put(replace(row, **{name: change(row) for name, change in fields.items()}))
 
     return spoil
 
 
 def _listed_elsewhere(node: Process) -> None:
-    rows = directory(node).rows
-    rows[NOT_THERE] = rows.pop(2)
+    rows, g = directory(node).rows, foreign(node).entry.gid
+    rows[NOT_THERE] = rows.pop(g)
     for groups in directory(node).of.values():
-        if 2 in groups:
-            groups.remove(2)
+        if g in groups:
+            groups.remove(g)
             groups.add(NOT_THERE)
 
 
@@ -240,6 +271,10 @@ def _placed_nowhere(node: Process) -> None:
     placement.host[NOT_THERE] = node.me
 
 
+def _places_nothing(node: Process) -> None:
+    next(iter(node.changes.target.placements.values())).host.popitem()
+
+
 def _founds_what_stands(node: Process) -> None:
     node.changes.target.founders[1] = {}
 
@@ -266,8 +301,12 @@ TARGET: dict[str, tuple[str, Spoil]] = {
     "Target: founders wait for an empty group": ("coordinator", _founds_what_stands),
     "Target: only groups that there are have a place": ("places", _placed_nowhere),
     "Target: a group is where it is placed": ("places", _placed_elsewhere),
+    "Target: every group that is numbered has a place": ("places", _places_nothing),
     "FrameFlush: only groups that this process has a part in stop": (
-        "stopped", lambda node: flush(node).part.clear(),
+        "stopped", lambda node: flush(node).held.update({NOT_THERE: {}}),
+    ),
+    "FrameFlush: the state follows from what is held and lacking": (
+        "stopped", put(flush, flushing=Flushing.RUNNING),
     ),
     "FrameFlush: only stopped groups lack frames": (
         "member", put(flush, lacking={1: {(1, (1, 1)): ()}}),
@@ -278,4 +317,30 @@ TARGET: dict[str, tuple[str, Spoil]] = {
 }  # fmt: skip
 
 
-SPOILED = {**AGREEMENT, **CHANGES, **TARGET, **BOOK, **SEAT, **SERVICE}
+# -- open groups, and their rows ------------------------------------------------------------------
+
+
+def views(node: Process) -> dict[int, View]:
+    """Of the machine that serves group 1."""
+    return node.groups.machines[1].views
+
+
+def _not_told_of_the_view(node: Process) -> None:
+    views(node)[1] = replace(views(node)[1], era=views(node)[1].era - 1)
+
+
+def _told_of_other_members(node: Process) -> None:
+    views(node)[1] = replace(views(node)[1], members=views(node)[1].members[::-1])
+
+
+STANDING: dict[str, tuple[str, Spoil]] = {
+    "standing: a node takes part where the row says so": (
+        "member", lambda node: flush(node).part.discard(1),
+    ),
+    "standing: the view of an open group is known": ("member", lambda node: views(node).pop(1)),
+    "standing: a view is of the era of the row": ("member", _not_told_of_the_view),
+    "standing: a view is that of the row": ("member", _told_of_other_members),
+}  # fmt: skip
+
+
+SPOILED = {**AGREEMENT, **CHANGES, **TARGET, **STANDING, **BOOK, **SEAT, **SERVICE}

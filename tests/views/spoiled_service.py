@@ -6,10 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ordercast.core.events import Receive
 from ordercast.process.process import Process
 from ordercast.protocols.sequencing.book import Book
-from ordercast.protocols.sequencing.headers import Fetch
 from ordercast.protocols.sequencing.seat import Entry, Marker, Seat, Stay
 from ordercast.protocols.sequencing.service import SequencingService
 from tests.views.moments import service_of
@@ -50,10 +48,8 @@ def _forgets_a_frame(node: Process) -> None:
     found.frames[HUGE] = replace(found.frames.pop(found.N), N=HUGE)
 
 
-def _orders_the_view_otherwise(node: Process) -> None:
-    views = service(node).views
-    g = next(g for g, other in service(node).sequencer.books.items() if other is book(node))
-    views[g] = replace(views[g], members=views[g].members[::-1])
+def _lists_members_otherwise(node: Process) -> None:
+    book(node).members = book(node).members[::-1]
 
 
 def _counts_another(node: Process) -> None:
@@ -76,7 +72,7 @@ def _keeps_what_is_stable(node: Process) -> None:
 BOOK: dict[str, tuple[str, Spoil]] = {
     "Book: a book is of the era in force": ("numbers", put(book, era=lambda era: era + 1)),
     "Book: a book has the members of the view": (
-        "numbers", _orders_the_view_otherwise,
+        "numbers", _lists_members_otherwise,
     ),
     "Book: stable <= committed <= numbered": ("numbers", put(book, commit=lambda N: N + 1)),
     "Book: numbers go on from the era before": ("numbers", put(book, base=lambda N: N + HUGE)),
@@ -112,7 +108,9 @@ def _takes_twice(node: Process) -> None:
 
 
 def _comes_twice(node: Process) -> None:
-    seat(node).ahead[seat(node).got] = seat(node).kept[seat(node).got]
+    found = seat(node)
+    found.ahead[found.got] = found.kept[found.got]
+    found.ahead_bytes += found.kept[found.got].weight
 
 
 def _queues_for_a_joiner(node: Process) -> None:
@@ -135,6 +133,8 @@ SEAT: dict[str, tuple[str, Spoil]] = {
     "Seat: a number has one frame": ("queues", _takes_twice),
     "Seat: what is ahead is not here yet": ("queues", _comes_twice),
     "Seat: only what was delivered is consumed": ("queues", put(seat, taken=HUGE)),
+    "Seat: what waits is weighed": ("queues", put(seat, ahead_bytes=lambda size: size + 1)),
+    "Seat: bodies are weighed": ("queues", put(seat, bodies_bytes=lambda size: size + 1)),
 }  # fmt: skip
 
 
@@ -219,10 +219,16 @@ SERVICE: dict[str, tuple[str, Spoil]] = {
     "Sender: frames are under way to one sequencer": ("sends", put(outbox, target=NOT_THERE)),
     "Sequencer: only a known group is numbered": ("numbers", _numbers_what_it_knows_not),
     "Sequencer: a book iff it is the sequencer": ("numbers", _loses_its_book),
+    "Sequencer: requests that wait are weighed": (
+        "numbers", lambda node: service(node).sequencer.waiting_bytes.update({NOT_THERE: 1}),
+    ),
     "SequencingService: who numbers a group and is in it has it all": (
         "numbers", _has_less_than_it_numbered,
     ),
     "SequencingService: every packet that came too early is counted": (
-        "numbers", lambda node: service(node).early.append(Receive(0, 1, HUGE, Fetch(1, 1))),
+        "numbers", put(service, early_of=lambda count: count | {NOT_THERE: 1}),
+    ),
+    "SequencingService: ... and weighed": (
+        "numbers", put(service, early_bytes=lambda size: size | {NOT_THERE: 1}),
     ),
 }  # fmt: skip

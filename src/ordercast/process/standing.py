@@ -18,8 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ordercast.core.events import View
-from ordercast.core.protocol import OrderingProtocol
-from ordercast.views.headers import Row
 
 if TYPE_CHECKING:
     from ordercast.process.process import Process
@@ -31,23 +29,18 @@ def check(process: Process) -> None:
         part = process.me in row.concerned
         assert process.groups.takes_part(g) == part, "a node takes part where the row says so"
         machine = process.groups.machines.get(g)
-        if machine is not None and machine.together is not None:
-            _check_view(process, machine, row)
-        elif machine is not None and part:
-            assert machine.views[g].era == row.era, "a view is of the era of the row"
-            if process.me in (*row.members, *row.guests):
-                _check_view(process, machine, row)
-
-
-def _check_view(process: Process, machine: OrderingProtocol, row: Row) -> None:
-    view = machine.views.get(row.entry.gid)
-    assert view is not None, "the view of an open group is known"
-    assert _said(view) == _said(process.view_of(row)), "a view is that of the row"
+        if machine is None or not (part or machine.together is not None):
+            continue
+        view = machine.views.get(g)
+        assert view is not None, "the view of an open group is known"
+        assert view.era == row.era, "a view is of the era of the row"
+        if machine.together is not None or process.me in (*row.members, *row.guests):
+            assert _said(view) == _said(process.view_of(row)), "a view is that of the row"
 
 
 def _said(view: View) -> View:
-    """What a row says of a view: not where the era before it ended."""
+    """What a row says of a view beside its era: not where the era before it ended."""
     return View(
-        view.group, view.number, view.members, view.leader, view.era, 0, view.guests, (),
+        view.group, view.number, view.members, view.leader, 0, 0, view.guests, (),
         subgroups=view.subgroups,
     )  # fmt: skip

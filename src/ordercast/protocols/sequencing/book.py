@@ -138,7 +138,6 @@ class Book(PlainState):
         assert all(N == entry.N for N, entry in self.frames.items()), "a number has one frame"
         assert self.safe <= self.N, "what is safe was numbered"
         assert set(self.done) == set(self.members), "every member is counted"
-        held = (self.held.get(p, self.N) for p in self.members)
-        pairs = zip(self.done.values(), held, strict=True)
-        assert all(done <= held <= self.N for done, held in pairs), "consumed <= held <= numbered"
+        counts = ((done, self.held.get(p, self.N)) for p, done in self.done.items())
+        assert all(done <= held <= self.N for done, held in counts), "consumed <= held <= numbered"
         assert all(n <= self.last[p] for _, p, n in self.guests), "only what was numbered is due"
