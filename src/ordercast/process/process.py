@@ -574,10 +574,10 @@ class Process(PlainState):
 
     @property
     def is_changing(self) -> bool:
-        """Is a group stopped here, since it changes; or does this node wait for others to answer in
-        a change that it leads?"""
+        """Is a group stopped here, since it changes; or does anything stand still until others answer
+        in a change that this node leads?"""
         stopped = any(True for machine in self.machines() for _ in machine.stopped())
-        return stopped or bool(self.changes.waits_for())
+        return stopped or self.changes.is_pressing()
 
     @property
     def standing(self) -> Standing:

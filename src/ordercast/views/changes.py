@@ -313,6 +313,13 @@ class Changes(PlainState):
         }
         return tuple(sorted(lacking[self.lead]))
 
+    def is_pressing(self) -> bool:
+        """At the coordinator: does anything stand still until those have answered whose word is
+        lacking? That a change is installed, only the next one must know."""
+        if self.lead is Lead.INSTALLING:
+            return self.anew or bool(self.halted) or self.target.is_due(self.directory)
+        return bool(self.waits_for())
+
     def holds_up(self) -> tuple[ProcessId, ...]:
         """Others whose word has been waited for all too long, while nobody else answered."""
         late = self.waiting[1] if self.waited >= self.patience else ()

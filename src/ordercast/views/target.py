@@ -471,6 +471,10 @@ class Target(PlainState):
                 changed |= self._hanging_together(directory, name, changed)
         return {g: self._next_row(directory, g, pages) for g in sorted(changed)}
 
+    def is_due(self, directory: Directory) -> bool:
+        """Does any group stand in another way than it should?"""
+        return any(self._differs(directory, g) for g in self.aims)
+
     def _protocol(self, directory: Directory, g: GroupId) -> str:
         aim = self.aim_of(directory, g)
         assert aim is not None
