@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from hypothesis import given
@@ -60,6 +61,15 @@ def test_a_newcomer_waits_for_a_place_of_its_own_host_and_takes_one_of_another()
     places.take(Caller("10.0.0.2"), 102.0)  # type: ignore[arg-type]
     assert places.delay("10.0.0.3", 102.0) == 0
     assert places.take(Caller("10.0.0.3"), 102.0) is first  # type: ignore[arg-type]
+
+
+def test_the_stay_of_one_that_cannot_be_heard_yet_has_not_begun():
+    places = Places(3, 1, 1000, stay_s=5.0)
+    first: Any = Caller("10.0.0.1")
+    places.take(first, inf)
+    assert places.delay("10.0.0.1", 100.0) == 5.0
+    places.renew(first, 103.0)
+    assert places.delay("10.0.0.1", 105.0) == 3.0
 
 
 def test_hosts_of_the_view_lose_nothing_to_strangers():

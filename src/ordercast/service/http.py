@@ -13,6 +13,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
+from math import inf
 from typing import Any
 
 import msgspec
@@ -88,7 +89,7 @@ class HttpServer:
 
     def _begin(self, accepted: socket.socket, peer: Address) -> Coroutine[Any, Any, None]:
         visitor = Visitor(peer)
-        other = self._places.take(visitor, asyncio.get_running_loop().time())
+        other = self._places.take(visitor, inf)
         if other is not None:
             self._places.leave(other)
             other.cut_off()
@@ -101,6 +102,8 @@ class HttpServer:
         try:
             transport, _ = await loop.connect_accepted_socket(lambda: stream, accepted)
             visitor.writer = asyncio.StreamWriter(transport, stream, reader, loop)
+            if visitor in self._places:
+                self._places.renew(visitor, loop.time())
             await self._serve(reader, visitor.writer, visitor)
         except OSError:  # gone before it could be spoken to
             self.cut_off += 1

@@ -10,8 +10,8 @@ So a host that fills its places with silent connections drives out its own, and 
 connection in a moment is never kept out by those that do not open theirs. Hosts of nodes in the
 view are outside the total: whatever others do, they have their own places.
 
-Nobody loses its place to a newcomer of its own host before it had it for `stay_s`: the newcomer
-waits. Otherwise a host that connects again whenever it is closed would drive out, in a moment, also
+Nobody loses its place to a newcomer of its own host before it had it for `stay_s`, counted from when
+it could be heard: the newcomer waits. Otherwise a host that connects again whenever it is closed would drive out, in a moment, also
 those of its connections that do speak, and keep this process busy with nothing else.
 """
 
@@ -43,7 +43,7 @@ class Places(Generic[C]):
         self.kept = 0  # bytes
         self._reserved: frozenset[str] = frozenset()  # hosts of nodes in the view
         self._host_of: dict[C, str] = {}
-        self._since: dict[C, float] = {}  # it has its place, or proved something
+        self._since: dict[C, float] = {}  # it has its place, could be heard, or proved something
         self._by_host: dict[str, dict[C, int]] = {}  # bytes kept of each, oldest first
 
     def reserve(self, hosts: Collection[str]) -> None:
@@ -55,10 +55,11 @@ class Places(Generic[C]):
         other = self._in_the_way(host)
         if other is None or self._host_of[other] != host:
             return 0.0
-        return max(0.0, self._since[other] + self.stay_s - now)
+        return min(self.stay_s, max(0.0, self._since[other] + self.stay_s - now))
 
     def take(self, conn: C, now: float = 0.0) -> C | None:
-        """A place for this one; the connection that must go for it."""
+        """A place for this one; the connection that must go for it. The time of one that cannot be
+        heard yet is `inf`; `renew` begins its stay."""
         host = conn.peer[0]
         other = self._in_the_way(host)
         self._host_of[conn] = host
@@ -80,7 +81,7 @@ class Places(Generic[C]):
         return next(next(iter(held)) for held in crowds if len(held) == most)
 
     def renew(self, conn: C, now: float) -> None:
-        """It has shown a certificate, or proved the key: others go before it."""
+        """It can be heard, has shown a certificate, or proved the key: others go before it."""
         here = self._by_host[self._host_of[conn]]
         here[conn] = here.pop(conn)
         self._since[conn] = now
