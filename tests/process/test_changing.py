@@ -1,4 +1,4 @@
-"""Who waits for a node that does not answer: a node that is late with it may stay while nobody does."""
+"""Who waits for a node that does not answer: one that is late may stay while nobody does."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,32 @@ async def test_a_program_that_is_started_again_joins_the_cluster_that_runs() -> 
 async def test_where_none_of_the_seeds_runs_the_cluster_is_started() -> None:
     async with oc.Node("a", bootstrap=True, seeds=[closed_port(), closed_port()]) as node:
         assert node.leads
+
+
+@pytest.mark.parametrize("not_voting", [{"voter": False}, {"voters": ["a"]}])
+async def test_a_node_that_does_not_vote_waits_until_another_one_has_started_the_cluster(
+    not_voting: dict[str, Any],
+) -> None:
+    """All nodes are given the same options; the worker is the first that is there."""
+    a, b = free_addresses(2)
+    worker = oc.Node("worker", bind=b, bootstrap=True, seeds=[a, b], **not_voting, **FAST)
+    starting = asyncio.ensure_future(worker.start())
+    await until(lambda: "starting" in repr(worker))
+    shared = {"voters": ["a"]} if "voters" in not_voting else {}
+    async with oc.Node("a", bind=a, bootstrap=True, seeds=[a, b], **shared, **FAST) as first:
+        await starting
+        assert first.leads and not worker.leads
+        await worker.aclose()
+
+
+def test_a_node_that_does_not_vote_and_knows_nobody_cannot_start_a_cluster() -> None:
+    with pytest.raises(oc.ConfigError, match="'worker' does not vote, and is to start the cluster"):
+        oc.Node("worker", bootstrap=True, voter=False)
+    with pytest.raises(oc.ConfigError, match="'b' does not vote"):
+        oc.Node("b", bootstrap=True, voters=["a"])
+    with pytest.raises(oc.ConfigError, match="'a' does not vote"):
+        oc.Node("a", members={"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, voters=["b"])
+    oc.Node("worker", bootstrap=True, voter=False, partition="merge")
 
 
 async def test_any_node_of_a_static_list_may_be_told_to_start_it() -> None:

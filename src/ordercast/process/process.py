@@ -574,8 +574,8 @@ class Process(PlainState):
 
     @property
     def is_changing(self) -> bool:
-        """Is a group stopped here, since it changes; or does anything stand still until others answer
-        in a change that this node leads?"""
+        """Is a group stopped here, since it changes; or does anything stand still until others
+        answer in a change that this node leads?"""
         stopped = any(True for machine in self.machines() for _ in machine.stopped())
         return stopped or self.changes.is_pressing()
 

@@ -49,7 +49,9 @@ class Place(TypedDict, total=False):
         "behind NAT, or in a container.",
     ]
     bootstrap: Annotated[
-        bool, "The node starts the cluster if none of the `seeds` or `members` is running."
+        bool,
+        "The node starts the cluster if none of the `seeds` or `members` is running. "
+        "One that does not vote waits for them instead.",
     ]
     seeds: Annotated[
         Iterable[str],

@@ -133,6 +133,17 @@ class Node:
                 )
             others = (a for name, a in self._members.items() if name != self.name)
             self._seeds = tuple(others)  # the first one first: it starts the cluster
+        starts = self._is_first if self._members else self._bootstrap and not self._seeds
+        if starts and not self._options.may_begin(self.name):
+            raise ConfigError(
+                f"{self.name!r} does not vote, and is to start the cluster: a cluster begins with "
+                "a node that votes; give this one the seeds of others, or leave out voter=False"
+            )
+
+    @property
+    def _is_first(self) -> bool:
+        """The first of a static list starts the cluster."""
+        return self._members is not None and self.name == next(iter(self._members))
 
     def _default_bind(self) -> str:
         return "127.0.0.1:0" if self._members is None else self._members[self.name]
@@ -203,9 +214,8 @@ class Node:
 
     @property
     def _may_start_it(self) -> bool:
-        """Only the first of a static list, unless another one was told to."""
-        is_first = self._members is not None and self.name == next(iter(self._members))
-        return self._bootstrap or is_first
+        """Only one that votes; of a static list the first, unless another one was told to."""
+        return (self._bootstrap or self._is_first) and self._options.may_begin(self.name)
 
     async def _running_seeds(self) -> tuple[str, ...]:
         """Where the cluster runs; nowhere, in the very moment in which this returns."""

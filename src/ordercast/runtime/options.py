@@ -227,6 +227,12 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             refound_ms=self.refound_ms,
         )
 
+    def may_begin(self, name: str) -> bool:
+        """May the node of that name start a cluster? One begins with a node that votes."""
+        return self.partition == "merge" or (
+            self.voter and (not self.voters or name in self.voters)
+        )
+
     def for_connections(self) -> Limits:
         """The part of these that concerns the connections."""
         return Limits(

@@ -10,9 +10,10 @@ So a host that fills its places with silent connections drives out its own, and 
 connection in a moment is never kept out by those that do not open theirs. Hosts of nodes in the
 view are outside the total: whatever others do, they have their own places.
 
-Nobody loses its place to a newcomer of its own host before it had it for `stay_s`, counted from when
-it could be heard: the newcomer waits. Otherwise a host that connects again whenever it is closed would drive out, in a moment, also
-those of its connections that do speak, and keep this process busy with nothing else.
+Nobody loses its place to a newcomer of its own host before it had it for `stay_s`, counted from
+when it could be heard: the newcomer waits. Otherwise a host that connects again whenever it is
+closed would drive out, in a moment, also those of its connections that do speak, and keep this
+process busy with nothing else.
 """
 
 from __future__ import annotations
