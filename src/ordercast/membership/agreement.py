@@ -161,6 +161,8 @@ class Agreement(PlainState):
 
     def here(self) -> tuple[ProcessId, ...]:
         """The nodes of the view that are not suspected."""
+        if not self.suspected:
+            return self.pids
         return tuple(p for p in self.pids if p == self.me or p not in self.suspected)
 
     def acting(self) -> ProcessId:

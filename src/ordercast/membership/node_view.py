@@ -8,6 +8,7 @@ of them, or exactly half with the first.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cached_property
 
 import msgspec
 
@@ -58,7 +59,7 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults
         return Whereabouts(self.site, self.gateway)
 
 
-class NodeView(msgspec.Struct, frozen=True, array_like=True):
+class NodeView(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """The nodes of the cluster, agreed, the oldest first."""
 
     id: ViewId
@@ -77,7 +78,7 @@ class NodeView(msgspec.Struct, frozen=True, array_like=True):
         """For people, and for traces."""
         return self.id.number
 
-    @property
+    @cached_property
     def pids(self) -> tuple[ProcessId, ...]:
         """Their small numbers, in order."""
         return tuple(node.pid for node in self.nodes)

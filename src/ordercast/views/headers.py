@@ -6,6 +6,7 @@ gone. A packet of an older term is void, one of a later term waits for its node 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -27,7 +28,7 @@ class Absent(msgspec.Struct, frozen=True, array_like=True):
     view: int  # the last one that it was in
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
+class Row(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """One group in the directory, the same at all nodes."""
 
     entry: GroupEntry
@@ -39,7 +40,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     absent: tuple[Absent, ...] = ()
     subgroups: Subgroups = ()  # of its members, where the protocol has any
 
-    @property
+    @cached_property
     def concerned(self) -> tuple[ProcessId, ...]:
         """All that take part in a change of it."""
         leader = () if self.leader == NOBODY else (self.leader,)
