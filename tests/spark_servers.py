@@ -21,12 +21,13 @@ from threading import Thread
 
 import pyspark
 
+from ordercast.pipeline.spark import class_archive
 from ordercast.pipeline.spark.java import find_java
 
 START_SECONDS = 120
 STOP_SECONDS = 30
 SPARK = Path(pyspark.__file__).parent
-SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SMALL_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {class_archive.options(find_java())}"
 
 _UNTIL_STDIN_ENDS = '"$@" & cat >/dev/null; kill $!; wait $!'
 _WITHOUT_SITE = """\

@@ -13,7 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ordercast.pipeline.spark
+from ordercast.pipeline.spark import class_archive
 from ordercast.pipeline.spark.hush import hushed
+from ordercast.pipeline.spark.java import find_java
 from ordercast.pipeline.spark.session import interrupts_later, local_session, settings
 
 START = """
@@ -28,10 +30,19 @@ except Exception as error:
 LOG_SETTINGS = Path(ordercast.pipeline.spark.__file__).with_name("log4j2.properties")
 
 
-def test_spark_starts_and_a_task_fails_without_a_word() -> None:
+def test_spark_starts_and_a_task_fails_without_a_word(tmp_path: Path) -> None:
+    """Also with an archive of classes that is none."""
+    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    home = find_java(environ)
+    archive = class_archive.path(home, environ)
+    assert archive is not None
+    archive.parent.mkdir(exist_ok=True)
+    archive.write_bytes(b"no archive" * 1000)
+    assert str(archive) in class_archive.options(home, environ)
     started = subprocess.run(
-        [sys.executable, "-c", START], capture_output=True, text=True, timeout=180, check=True
-    )
+        [sys.executable, "-c", START],
+        capture_output=True, text=True, timeout=180, check=True, env=environ,
+    )  # fmt: skip
     assert (started.stdout, started.stderr) == ("3\nSparkRuntimeException\n", "")
 
 

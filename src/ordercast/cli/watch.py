@@ -99,7 +99,7 @@ def _start(
     from ordercast.pipeline.expectations import expected_properties
     from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.spark.sheltered import sheltered
-    from ordercast.pipeline.streaming.query import WatchOptions, driver_settings
+    from ordercast.pipeline.streaming.query import JAVA_OPTIONS, WatchOptions
     from ordercast.pipeline.streaming.terms import check_terms, named
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
 
@@ -117,7 +117,7 @@ def _start(
             return None
     spinner.update("starting Spark ...")
     with sheltered():
-        spark = local_session(master or "local[*]", conf=driver_settings(master or "local[*]"))
+        spark = local_session(master or "local[*]", java=JAVA_OPTIONS)
     return Watcher(spark, folder, memory, options)
 
 

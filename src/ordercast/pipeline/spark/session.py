@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ordercast.pipeline.spark import class_archive
 from ordercast.pipeline.spark.hush import hushed
 from ordercast.pipeline.spark.java import find_java
 from ordercast.pipeline.spark.reach import await_executor, await_server, own_address
@@ -37,12 +38,13 @@ def local_session(
     app_name: str = "ordercast",
     small: bool = True,
     conf: Mapping[str, str] | None = None,
+    java: str = "",
 ) -> SparkSession:
     """A session on `master`; with `small`, tuned for traces of up to a few million events.
 
     `spark://host:port`, `yarn` and `k8s://...` are clusters and keep the settings of their
     spark-defaults.conf; `sc://host:port` is a Spark Connect server, which has its own. Code is sent
-    to all of them. `conf` goes over everything.
+    to all of them. `conf` goes over everything; `java` are more options for Java on this machine.
 
     Raises `ConnectionError` for a cluster that does not answer.
     """
@@ -50,8 +52,11 @@ def local_session(
     if master.startswith("sc://"):
         spark = _connected(master, app_name, conf)
     elif is_local(master):
-        _prepare_local()
-        spark = _started(master, app_name, {**settings(small=small), **conf})
+        home = _prepare_local()
+        if small:
+            java = f"{class_archive.options(home)} {java}"
+            class_archive.make_later(home)
+        spark = _started(master, app_name, {**settings(small=small, java=java), **conf})
     else:
         _prepare_cluster(master)
         spark = _started(master, app_name, conf)
@@ -101,11 +106,13 @@ def interrupts_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _prepare_local() -> None:
-    os.environ["JAVA_HOME"] = str(find_java())
+def _prepare_local() -> Path:
+    home = find_java()
+    os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    return home
 
 
 def _prepare_cluster(master: str) -> None:
@@ -136,16 +143,14 @@ def cluster_defaults(master: str, environ: Mapping[str, str]) -> dict[str, str]:
     return defaults
 
 
-def settings(*, small: bool) -> dict[str, str]:
-    """Spark's configuration where all of it runs on this machine."""
-    java_options = f"-Dlog4j2.configurationFile={_log4j()}"
-    if small:
-        java_options += f" {_C1_ONLY}"
+def settings(*, small: bool, java: str = "") -> dict[str, str]:
+    """Spark's configuration where all of it runs on this machine; `java` are options for Java."""
+    options = (f"-Dlog4j2.configurationFile={_log4j()}", _C1_ONLY if small else "", java)
     partitions = SMALL_SHUFFLE_PARTITIONS if small else LARGE_SHUFFLE_PARTITIONS
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
-        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.extraJavaOptions": " ".join(options),
         "spark.driver.memory": "2g" if small else "8g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

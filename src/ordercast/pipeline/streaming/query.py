@@ -19,8 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from ordercast.errors import UsageError
-from ordercast.pipeline.spark.session import settings
-from ordercast.pipeline.spark.ship import is_connect, is_local, ship
+from ordercast.pipeline.spark.ship import is_connect, ship
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
 from ordercast.pipeline.streaming.panel import Panel
@@ -28,6 +27,9 @@ from ordercast.pipeline.streaming.sources.spark_source import MOST_ROWS, NAME, r
 from ordercast.pipeline.streaming.terms import keep_terms
 
 KEPT_BATCHES = "10"  # of Spark's own logs and of the states of the judges
+# When a query is stopped in the middle of a batch, Spark looks through the long text of the error
+# with a pattern that takes more stack than threads have, and complains about that.
+JAVA_OPTIONS = "-Xss16m"
 _OUT = "run string, notices binary, status binary"
 _STATE = "memory binary"
 
@@ -40,18 +42,6 @@ class WatchOptions(msgspec.Struct, frozen=True):
     expected: tuple[str, ...] = ()  # properties; none: what each run declares
     most_rows: int = MOST_ROWS
     limits: Limits = Limits()
-
-
-def driver_settings(master: str) -> dict[str, str]:
-    """What a session for a watch needs besides the usual.
-
-    When a query is stopped in the middle of a batch, Spark looks through the long text of the error
-    with a pattern that takes more stack than threads have, and complains about that.
-    """
-    if not is_local(master):
-        return {}
-    options = "spark.driver.extraJavaOptions"
-    return {options: f"{settings(small=True)[options]} -Xss16m"}
 
 
 def start_watch(
