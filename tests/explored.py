@@ -16,6 +16,7 @@ from ordercast.exploration import (
 
 SCRIPTS = ("free", "replies", "burst")
 FITS = 10_000  # states
+MORE_FIT = 4_000  # ... where more messages than needed are tried
 
 
 def scenario(
@@ -47,7 +48,8 @@ def largest_that_fits(
     """With `most` messages, or fewer where that is too much; at least with `least`."""
     found = None
     for messages in range(most, least - 1, -1):
-        found = explore(scenario(protocol, script, messages, **more), limit=FITS)
+        limit = FITS if messages == least else MORE_FIT
+        found = explore(scenario(protocol, script, messages, **more), limit=limit)
         if found.complete or found.violated:
             break
     assert found is not None

@@ -14,7 +14,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from sweep.arenas import ARENAS
 from sweep.trial import Failure, tried
 
-RUNS = 200  # of each protocol, at least; the sweep begins at seed 0 and goes on for thousands
+RUNS = 100  # of each protocol, at least; the sweep begins at seed 0 and goes on for thousands
 SEEDS = range(1000, 1000 + -(-RUNS // len(ARENAS)))
 
 PAIRS = [

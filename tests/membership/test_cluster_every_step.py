@@ -11,7 +11,7 @@ from sweep.cluster_oracle import run
 from sweep.every_step import BEGINS_MS, CHANGES, HOSTS, Case, cases, config, config_of
 from sweep.trial import cluster_found
 
-EVERY = 53  # of the crashes one in so many is tried here; a prime, so that all kinds occur
+EVERY = 101  # of the crashes one in so many is tried here; a prime, so that all kinds occur
 
 
 def found(protocol: str, case: Case) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from random_traces import random_traces
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-RUNS = 40
+RUNS = 24
 
 
 def findings(verdicts: DataFrame) -> dict[tuple[object, ...], tuple[object, ...]]:
