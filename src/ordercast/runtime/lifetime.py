@@ -8,6 +8,7 @@ here, and says when it has ended; what becomes of the streams then is decided by
 from __future__ import annotations
 
 import asyncio
+import enum
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 MAX_FAILURES = 3  # machines of a node that may fail within FAILURES_S; with the next one it ends
 FAILURES_S = 600.0
+
+
+class Outage(enum.Enum):
+    """Why a node is not in its groups. Both may be so at once: on its way back it is cut off."""
+
+    ENDED = "its incarnation has ended, and the next one is not in all groups yet"
+    CUT_OFF = "this incarnation hears no majority"
 
 
 class Seat:
@@ -45,7 +53,7 @@ class Lifetime:
         self.machine_failures = 0  # how often its own machine failed
         self._failed_at: list[float] = []  # of late, by the monotonic clock
         self.out_since: float | None = None  # seconds since 1970; None: it is in all its groups
-        self.out_reason = ""  # ... and why it is not, or could not come back so far
+        self._outages: dict[Outage, str] = {}  # ... why it is not, or could not come back so far
         self._is_in = asyncio.Event()  # not out, or not to come back any more
         self._is_in.set()
         self._is_out = asyncio.Event()
@@ -70,11 +78,13 @@ class Lifetime:
 
     # -- outages ----------------------------------------------------------------------------------
 
-    def go_out(self, error: NodeOut, passed: Callable[[], None]) -> None:
+    def go_out(self, outage: Outage, error: NodeOut, passed: Callable[[], None]) -> None:
         """The streams raise this in its place and go on; `passed` is called when one has."""
         if self.out_since is None:
             self.out_since = time.time()
-        self.out_reason = str(error)
+        if outage is Outage.ENDED:
+            self._outages.clear()
+        self._outages[outage] = str(error)
         self._is_in.clear()
         self._is_out.set()
         if error.in_stream:
@@ -82,12 +92,22 @@ class Lifetime:
                 if not inbox.ended:
                     inbox.interrupt(error, passed)
 
-    def come_back(self) -> None:
-        """The node is in all its groups again."""
-        self.out_since = None
-        self.out_reason = ""
-        self._is_in.set()
-        self._is_out.clear()
+    def come_back(self, outage: Outage) -> None:
+        """This outage is over. The node is in all its groups again, unless another one is not."""
+        self._outages.pop(outage, None)
+        if not self._outages:
+            self.out_since = None
+            self._is_in.set()
+            self._is_out.clear()
+
+    @property
+    def out_reason(self) -> str:
+        """Why the node is out, or could not come back so far; empty: it is in all its groups."""
+        return next(reversed(self._outages.values()), "")
+
+    def cannot_come_back(self, reason: str) -> None:
+        """What stands in the way of the next incarnation at present."""
+        self._outages[Outage.ENDED] = reason
 
     async def wait_until_out(self) -> None:
         """Returns when the node is out."""

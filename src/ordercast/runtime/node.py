@@ -24,7 +24,7 @@ from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.keywords import NodeKeywords, Tuning, unknown
-from ordercast.runtime.lifetime import Lifetime
+from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.options import (
     TRACE_LEVELS,
     NodeOptions,
@@ -236,7 +236,7 @@ class Node:
         if self._state == "running" and self._options.rejoin and isinstance(error, NodeOut):
             self._after = presence.me.incarnation
             self._former = () if presence.over_to is None else presence.over_to.former
-            self._lifetime.go_out(error, self._retired.sweep)
+            self._lifetime.go_out(Outage.ENDED, error, self._retired.sweep)
             self._retired.add(presence)
             self._returning = asyncio.ensure_future(self._way_back(presence).run(self._returning))
         else:

@@ -61,6 +61,7 @@ class OwnGroups:
         gate = self._gate(group.protocol)
         member = Membership(self._presence, group, scope, self._open(group), first_message, gate)
         self.memberships[group.gid] = member
+        self._block_with_the_node(member)
         self.stays = [stay for stay in self.stays if not stay.over]
         self.stays.append(member)
         recorder = self._presence.recorder
@@ -86,6 +87,11 @@ class OwnGroups:
             self._outboxes[group.protocol] = Outbox(presence.options.frame_bytes, presence.wake)
         return self._outboxes[group.protocol]
 
+    def _block_with_the_node(self, sending: Membership | Visit) -> None:
+        """A group that was asked for may be opened while this node is cut off."""
+        if self._presence.blocked is not None:
+            sending.block(self._presence.blocked)
+
     def disown(self, member: Membership) -> None:
         """A join that came to nothing: its group is another one by now."""
         self._presence.nodeship.quit(member.group.gid)
@@ -107,6 +113,7 @@ class OwnGroups:
         first_message = self._first_message.get(group.name, 1)
         visit = Visit(self._presence, group, self._open(group), first_message)
         self.visits[group.gid] = visit
+        self._block_with_the_node(visit)
         return visit
 
     def close_visit(self, visit: Visit) -> None:

@@ -49,7 +49,7 @@ from ordercast.runtime.engine import Engine
 from ordercast.runtime.finding import answerer_of, find_seeds
 from ordercast.runtime.founding import Founding
 from ordercast.runtime.held import PresenceNames
-from ordercast.runtime.lifetime import Lifetime
+from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions, TraceLevel
@@ -564,7 +564,7 @@ class Presence:
         self.blocked = error
         for sending in self.groups.senders():
             sending.block(error)
-        self.lifetime.go_out(error, lambda: None)
+        self.lifetime.go_out(Outage.CUT_OFF, error, lambda: None)
 
     def resume(self) -> None:
         """Enough of the others are back."""
@@ -576,7 +576,7 @@ class Presence:
             )
             for sending in self.groups.senders():
                 sending.unblock(before)
-            self.lifetime.come_back()
+            self.lifetime.come_back(Outage.CUT_OFF)
 
     def dissolve(self, news: Dissolved) -> None:
         """The views of this side have ended in order: this node goes over to the other one."""

@@ -17,6 +17,7 @@ from itertools import islice
 from ordercast.errors import (
     JoinTimeout,
     NodeEnded,
+    NotPrimary,
     OrdercastError,
     PeerError,
     StateUnavailable,
@@ -25,6 +26,7 @@ from ordercast.errors import (
 from ordercast.runtime.addresses import Address
 from ordercast.runtime.closing import FAREWELL, drop_presence
 from ordercast.runtime.join_timeouts import no_seed_answered
+from ordercast.runtime.lifetime import Outage
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.stay import Absent, Stays
@@ -37,7 +39,7 @@ REACH = 1.0  # seconds that an address gets to answer
 ANSWER = 3.0  # seconds that the one that answered gets to let this node in
 ASKED_AT_ONCE = 8  # addresses in one round; the next round asks the next ones
 FAITHFUL_ROUNDS = 3  # so often the old port is asked for, if the system chose it
-MAY_PASS = (JoinTimeout, StateUnavailable)
+MAY_PASS = (JoinTimeout, StateUnavailable, NotPrimary)
 MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the application reads on
 
 
@@ -90,7 +92,7 @@ class Reentry:
         stays = Stays(presence, absent=self._absent)
         self._adopt(presence, stays)
         if await self._take_seats(stays):
-            self._lifetime.come_back()
+            self._lifetime.come_back(Outage.ENDED)
             log.warning("%s is back as %s", self._old.me.identity, presence.me.identity)
 
     # -- into the cluster -------------------------------------------------------------------------
@@ -101,12 +103,12 @@ class Reentry:
             try:
                 return await self._round(number)
             except (OSError, OrdercastError) as reason:
-                self._lifetime.out_reason = f"it cannot come back yet: {reason}"
+                self._lifetime.cannot_come_back(f"it cannot come back yet: {reason}")
                 log.debug("%s is still out: %s", self._old.me.identity, reason)
             except Exception as error:  # of ours: another machine may do
                 if not self._lifetime.may_outlive_failure():
                     raise
-                self._lifetime.out_reason = f"its new machine failed: {error}"
+                self._lifetime.cannot_come_back(f"its new machine failed: {error}")
                 log.error("%s tries again: %s", self._old.me.identity, error, exc_info=error)
             await asyncio.sleep(pause)
             number, pause = number + 1, min(2 * pause, LONGEST_PAUSE)
@@ -124,6 +126,7 @@ class Reentry:
                 raise presence.error
             presence.start_recording()
         except BaseException:
+            self._lifetime.come_back(Outage.CUT_OFF)  # it may have been; that ends with it
             await drop_presence(presence, "this node could not come back")
             raise
         return presence
@@ -181,7 +184,10 @@ class Reentry:
     # -- into the groups --------------------------------------------------------------------------
 
     async def _take_seats(self, stays: Stays) -> bool:
-        """False if the new Presence ended in the meantime: its outage has a way back of its own."""
+        """False if the new Presence ended in the meantime: its outage has a way back of its own.
+
+        One that is cut off has not ended. It goes on here, as soon as it hears a majority again.
+        """
         try:
             for name in tuple(self._absent.seats):
                 await self._take_seat(stays, name)
@@ -197,7 +203,7 @@ class Reentry:
             try:
                 return await stays.rejoin(seat)
             except MAY_PASS as reason:
-                self._lifetime.out_reason = f"it cannot join {name!r} again yet: {reason}"
+                self._lifetime.cannot_come_back(f"it cannot join {name!r} again yet: {reason}")
             except NodeEnded:
                 raise
             except OrdercastError as reason:
@@ -209,9 +215,9 @@ class Reentry:
     async def _visit(self, stays: Stays, name: str) -> None:
         try:
             await stays.visits.begun(name)
-        except NodeEnded:
-            raise
         except OrdercastError as reason:  # the next `send_to` will tell
+            if isinstance(reason, NodeEnded) and not isinstance(reason, NotPrimary):
+                raise
             log.debug("no guest of %r again: %s", name, reason)
 
 

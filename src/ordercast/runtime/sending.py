@@ -174,6 +174,11 @@ class Sending:
         if self.closed is not None:
             raise self.closed.with_traceback(None)
 
+    def check_not_ended(self) -> None:
+        """The same, unless it may pass: who is cut off is in its groups, and goes on in them."""
+        if not isinstance(self.closed, NotPrimary):
+            self.check_open()
+
     def stable(self, frames: int) -> None:
         """All members consumed our frames up to this one."""
         self.window.stable_up_to(frames)

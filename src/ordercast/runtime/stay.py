@@ -15,7 +15,6 @@ from ordercast.errors import (
     AlreadyJoined,
     GroupClosed,
     NodeOut,
-    NotPrimary,
     OrdercastError,
     TooSlow,
     UsageError,
@@ -92,7 +91,7 @@ class Stays:
             if inheriting is not None:
                 await inheriting.announce()
             member = await self._begin(found, find, scope, visit, seat, inheriting, former)
-            member.check_open()  # out in the turn in which it was let in: see `absent`
+            member.check_not_ended()  # out in the turn in which it was let in: see `absent`
             return member
         finally:
             del self._entering[name]
@@ -278,8 +277,7 @@ class Stays:
         if member.seat is self._absent.seats.get(name) and isinstance(member.closed, NodeOut):
             self.lose(member.seat, GroupClosed(f"group {name!r} was left"))
             return
-        if not isinstance(member.closed, NotPrimary):
-            member.check_open()
+        member.check_not_ended()
         leaving = self._begin_to_leave(member)
         out = asyncio.ensure_future(self._presence.lifetime.wait_until_out())
         try:
