@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from ordercast.errors import (
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.join_timeouts import no_first_view, not_left, visit_did_not_end
+from ordercast.runtime.let_in import Find, is_let_in
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -30,9 +30,6 @@ from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
 from ordercast.runtime.visit import Visit, Visits
 from ordercast.views.groups import GroupEntry, SlowPolicy
-
-Find = Callable[[], Awaitable[GroupEntry]]
-"""Asks the coordinator for a group."""
 
 Answer = tuple[GroupEntry, asyncio.Future[None]]
 """What it said, and what is done when it coordinates no longer."""
@@ -191,21 +188,13 @@ class Stays:
         timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
-                while not member.installed.done():
-                    succession = self._presence.nodeship.succession
-                    await asyncio.wait(
-                        (member.installed, succession), return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if not member.installed.done() and (await find()).gid != member.group.gid:
-                        return False
-                await member.installed
+                return await is_let_in(self._presence, member, find)
         except TimeoutError:
             self._abandon(member)
             raise no_first_view(self._presence, member.group.name, timeout) from None
         except asyncio.CancelledError:
             self._abandon(member)
             raise
-        return True
 
     async def _inherit(
         self, inheriting: Inheriting, member: Membership, *, comes_back: bool
