@@ -282,7 +282,8 @@ def _founds_what_stands(node: Process) -> None:
 def _offers(*named: tuple[int, str]) -> Spoil:
     def spoil(node: Process) -> None:
         entry = directory(node).rows[1].entry
-        node.changes.target.offered |= {g: replace(entry, gid=g, name=n) for g, n in named}
+        for g, name in named:
+            node.changes.target.offer(replace(entry, gid=g, name=name))
 
     return spoil
 
@@ -309,8 +310,13 @@ TARGET: dict[str, tuple[str, Spoil]] = {
     "Target: somebody who is there leads, unless there is no member": (
         "coordinator", aims(lambda aim: replace(aim, leader=NOBODY)),
     ),
-    "Target: a name is given to one group": ("coordinator", _offers((98, "new"), (99, "new"))),
-    "Target: no number is given twice": ("coordinator", _offers((1, "new"))),
+    "Target: names of groups to come are known": (
+        "coordinator", lambda node: node.changes.target.coming.update(new=NOT_THERE),
+    ),
+    "Target: ... each of one group": ("coordinator", _offers((98, "new"), (99, "new"))),
+    "Target: no number is given twice": (
+        "coordinator", lambda node: (_offers((1, "new"))(node), node.changes.target.coming.clear()),
+    ),
     "Target: founders wait for an empty group": ("coordinator", _founds_what_stands),
     "Target: only groups that there are have a place": ("places", _placed_nowhere),
     "Target: a group is where it is placed": ("places", _placed_elsewhere),

@@ -134,10 +134,25 @@ class Components(PlainState):
         return [part for part in self.all() if not part.isdisjoint(groups)]
 
     def _linked_by(self, g: GroupId, joining: Collection[ProcessId]) -> list[GroupId]:
-        """The groups of those who join that are linked with g once they are in."""
+        """Groups that are linked with g once these have joined: of each component at least one.
+
+        All groups that the same one, or the same two, are in are linked with each other. So one
+        group for each of them is enough, and a member of thousands of groups costs no more.
+        """
+        if self.share == 1:
+            return [next(iter(self.of[p])) for p in joining if p in self.of]
         inside = self.members.get(g, set()).union(joining)
-        near = set().union(*(self.of.get(p, ()) for p in joining))
-        return [x for x in near if len(inside & self.members[x]) >= self.share]
+        if self.share > 2:
+            near = set().union(*(self.of.get(p, ()) for p in joining))
+            return [x for x in near if len(inside & self.members[x]) >= self.share]
+        pairs = ((p, q) for p in joining if p in self.of for q in inside if q != p and q in self.of)
+        shared = (self._in_both(self.of[p], self.of[q], g) for p, q in pairs)
+        return [x for x in shared if x is not None]
+
+    @staticmethod
+    def _in_both(one: set[GroupId], other: set[GroupId], but: GroupId) -> GroupId | None:
+        few, many = sorted((one, other), key=len)
+        return next((x for x in few if x in many and x != but), None)
 
     def _merge(self, one: GroupId, other: GroupId) -> None:
         if one == other:

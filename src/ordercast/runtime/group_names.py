@@ -14,7 +14,7 @@ from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel, OrderingProtocol
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
-from ordercast.runtime.holdings import holdings_of
+from ordercast.runtime.holdings import Kept
 from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class GroupNames:
 
     # -- for the status ---------------------------------------------------------------------------
 
-    def stats(self) -> dict[str, object]:
+    def stats(self, kept: Kept) -> dict[str, object]:
         """The limits of the whole cluster, and what is kept for groups that it may not be in."""
         presence = self._presence
         stack = presence.engine.stack
-        holdings = [holdings_of(stack, gid) for gid in stack.groups.machines]
+        holdings = [kept.of(gid) for gid in stack.groups.machines]
         return {
             "starts": presence.coordination.starts,
             "groups": len(stack.rows),

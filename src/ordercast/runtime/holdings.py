@@ -1,29 +1,41 @@
-"""How many frames the machine of a group keeps. For `stats()`: it reads, and never writes."""
+"""How many frames the machines of a node keep. For `stats()`: it reads, and never writes."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from ordercast.core.ids import GroupId
 from ordercast.process.process import Process
 
 
-def holdings_of(stack: Process, g: GroupId) -> dict[str, int]:
-    """Frames of g held back, kept until stable, in the sequencer's history, and not sent yet."""
-    machine, gate = stack.groups.machines[g], stack.groups.gates.of.get(g)
-    here = machine.holdings(g)
-    early = sum(1 for packet in machine.early if packet.group == g)
-    gated = 0 if gate is None else sum(1 for frame in gate.frames() if frame[0] == g)
-    return {
-        "frames_held": here.held + early + gated,
-        "max_held": stack.options.max_held,
-        "frames_kept": here.kept,
-        "history": here.history,
-        "frames_unsent": unsent(stack, g),
-    }
+class Kept:
+    """What a node keeps now, group by group. What machines of several groups keep for all of them
+    is looked through once, and not once for each group."""
 
+    def __init__(self, stack: Process) -> None:
+        self._stack = stack
+        machines = tuple(stack.groups.every())
+        flushes = {id(flush): flush for flush in stack.groups.flushes.values()}.values()
+        self._early = Counter(packet.group for machine in machines for packet in machine.early)
+        # Said while a flush runs, or held up by the send rule: the window bounds it.
+        self._unsent = Counter(said.group for said in stack.said)
+        self._unsent.update(said.group for machine in machines for said in machine.held_up())
+        self._unsent.update(said.group for flush in flushes for said in flush.queued)
 
-def unsent(stack: Process, g: GroupId) -> int:
-    """Own frames said while a flush runs, or held up by the send rule: the window bounds them."""
-    flush = stack.groups.flushes.get(g)
-    queued = () if flush is None else flush.queued
-    held_up = stack.groups.machines[g].held_up()
-    return sum(1 for said in (*queued, *held_up, *stack.said) if said.group == g)
+    def of(self, g: GroupId) -> dict[str, int]:
+        """Frames of g held back, kept until stable, in the sequencer's history, not sent yet."""
+        stack = self._stack
+        gate = stack.groups.gates.of.get(g)
+        here = stack.groups.machines[g].holdings(g)
+        gated = 0 if gate is None else sum(1 for frame in gate.frames() if frame[0] == g)
+        return {
+            "frames_held": here.held + self._early[g] + gated,
+            "max_held": stack.options.max_held,
+            "frames_kept": here.kept,
+            "history": here.history,
+            "frames_unsent": self.unsent(g),
+        }
+
+    def unsent(self, g: GroupId) -> int:
+        """Own frames of g that wait here."""
+        return self._unsent[g]

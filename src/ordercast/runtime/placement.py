@@ -17,7 +17,7 @@ from ordercast.core.waiting import NOBODY
 from ordercast.errors import UsageError
 from ordercast.process.commands import Drain, Migrate, Refound
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.holdings import holdings_of
+from ordercast.runtime.holdings import Kept
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row as DirectoryRow
 
@@ -120,16 +120,16 @@ class Placement:
             if (count := numbered[n.pid]) or n.sequencer or everybody
         ]
 
-    def stats(self) -> dict[str, int]:
+    def stats(self, kept: Kept) -> dict[str, int]:
         """What this node keeps for the groups whose messages it numbers."""
         stack = self._presence.engine.stack
         here = [entry.gid for entry in self.groups_of(stack.me)]
-        kept = [holdings_of(stack, gid) for gid in here if gid in stack.groups.machines]
+        ours = [kept.of(gid) for gid in here if gid in stack.groups.machines]
         tallies = [machine.tally() for machine in stack.groups.every()]
         return {
-            "groups": len(kept),
-            "history": sum(one["history"] for one in kept),
-            "frames_held": max((one["frames_held"] for one in kept), default=0),
+            "groups": len(ours),
+            "history": sum(one["history"] for one in ours),
+            "frames_held": max((one["frames_held"] for one in ours), default=0),
             "max_held": self._presence.options.max_held,
             "numbered": sum(tally.numbered for tally in tallies),
             "transfers_in": sum(tally.taken_over for tally in tallies),

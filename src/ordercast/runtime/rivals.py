@@ -105,7 +105,9 @@ class Rivals:
         """Somebody who is not in this cluster may be at this address."""
         now = self._loop.time()
         too_soon = now - self._asked.get(address, -LOOK_S) < LOOK_S / 2
-        if too_soon or len(self._asking) >= MAX_ASKED or self._is_own(address):
+        if too_soon or address in self._asking:
+            return
+        if len(self._asking) >= MAX_ASKED or self._is_own(address):
             return
         if len(self._asked) >= MAX_MET:
             self._asked.clear()

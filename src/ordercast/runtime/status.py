@@ -12,7 +12,7 @@ from ordercast.runtime.answers import decode_status
 from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
-from ordercast.runtime.holdings import holdings_of, unsent
+from ordercast.runtime.holdings import Kept
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import connect
 from ordercast.transport.tls import Tls
@@ -29,7 +29,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     """Counts and limits; a limit stands beside what it limits."""
     options = presence.options
     oldest = presence.engine.ages.oldest()
-    machines = presence.engine.stack.groups.machines
+    machines, kept = presence.engine.stack.groups.machines, Kept(presence.engine.stack)
     stats: dict[str, Any] = {
         "incarnation": presence.me.incarnation,
         **presence.lifetime.facts(),
@@ -55,13 +55,13 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "pulses": presence.pulses.stats(),
         "return_calls": presence.return_calls.stats(),
         "administration": presence.administration.stats(),
-        "sequencing": presence.administration.placement.stats(),
+        "sequencing": presence.administration.placement.stats(kept),
         "steps": presence.engine.steps,
         "retransmits": presence.engine.retransmits,
         "slow_seconds": options.slow_seconds,
         "groups": {
             m.group.name: _group_stats(presence, m)
-            | holdings_of(presence.engine.stack, m.group.gid)
+            | kept.of(m.group.gid)
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in presence.groups.memberships.values()
             if m.group.gid in machines  # a node that closes forgets the machine first
@@ -69,7 +69,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "state": presence.states.stats(),
         "other_clusters": presence.rivals.stats(),
         "guest_of": {
-            v.group.name: _guest_stats(presence, v)
+            v.group.name: _guest_stats(presence, v, kept)
             for v in presence.groups.visits.values()
             if v.group.gid in machines
         },
@@ -79,7 +79,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     if presence.answerer is not None:
         stats["discovery"] = presence.answerer.stats()
     if presence.nodeship.coordinates:
-        stats["leads"] = presence.nodeship.requests.names.stats()
+        stats["leads"] = presence.nodeship.requests.names.stats(kept)
     if presence.recorder is not None:
         stats["recorder"] = presence.recorder.stats()
     return stats
@@ -113,8 +113,8 @@ def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
     return [list(presence.directory.names_of(inside)) for inside in found]
 
 
-def _guest_stats(presence: Presence, visit: Visit) -> dict[str, Any]:
-    unsent_frames = unsent(presence.engine.stack, visit.group.gid)
+def _guest_stats(presence: Presence, visit: Visit, kept: Kept) -> dict[str, Any]:
+    unsent_frames = kept.unsent(visit.group.gid)
     slow = presence.reading.slow_members(visit.group.gid)
     return _sending_stats(visit) | {"frames_unsent": unsent_frames, "slow_members": slow}
 

@@ -303,7 +303,8 @@ class Connection(asyncio.Protocol):
         self._drop_queue()
         self.leave_place()
         self.reason = self.reason or self._ended_by_peer(exc)
-        self._ended.set_result(None)
+        self._splitter = Splitter(self.limits.max_frame)  # whoever knows this connection still
+        self._ended.set_result(None)  # ... keeps no half of a frame by it
         if not self._opened.done():
             self._opened.set_result(None)
         if self.accepted or self.hello is not None:

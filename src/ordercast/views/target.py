@@ -55,6 +55,7 @@ class Target(PlainState):
         self.gone: dict[ProcessId, NodeEntry] = {}  # were in it, and did not leave in order
         self.aims: dict[GroupId, Aim] = {}  # groups that are not known to stand as they should
         self.offered: dict[GroupId, GroupEntry] = {}  # numbers that were given, for groups to come
+        self.coming: dict[str, GroupId] = {}  # names of groups that have no row yet
         self.founders: dict[GroupId, dict[ProcessId, WantIn]] = {}  # wait to be in an empty group
         self.gathering: dict[GroupId, dict[ProcessId, WantIn]] = {}  # come over from another side
         self.gathered: dict[GroupId, int] = {}  # ticks since the first of them asked
@@ -175,8 +176,12 @@ class Target(PlainState):
     def offer(self, entry: GroupEntry) -> None:
         """Whoever asked for a group of that name was told that this is its number."""
         self.offered[entry.gid] = entry
+        self.coming[entry.name] = entry.gid
         if len(self.offered) > MAX_OFFERED:
-            del self.offered[next(iter(self.offered))]
+            oldest = next(iter(self.offered))
+            name = self.offered.pop(oldest).name
+            if oldest not in self.aims:
+                del self.coming[name]
 
     def _withdraw(self, directory: Directory) -> None:
         """Groups that there are need no offer. A change that was finished after its coordinator was
@@ -186,6 +191,9 @@ class Target(PlainState):
             for g, entry in self.offered.items()
             if g not in directory.rows and entry.name not in directory.named
         }
+        aimed_at = (aim.entry for g, aim in self.aims.items() if g not in directory.rows)
+        to_come = (*self.offered.values(), *aimed_at)
+        self.coming = {entry.name: entry.gid for entry in to_come}
 
     def of_number(self, directory: Directory, g: GroupId) -> GroupEntry | None:
         """The group that has this number, or will have it."""
@@ -194,11 +202,8 @@ class Target(PlainState):
 
     def of_name(self, directory: Directory, name: str) -> GroupEntry | None:
         """The group that has this name, or will have it."""
-        g = directory.named.get(name)
-        if g is not None:
-            return directory.rows[g].entry
-        to_come = (*(aim.entry for aim in self.aims.values()), *self.offered.values())
-        return next((entry for entry in to_come if entry.name == name), None)
+        g = directory.named.get(name, self.coming.get(name))
+        return None if g is None else self.of_number(directory, g)
 
     def highest(self, directory: Directory) -> GroupId:
         """No group has a higher number, nor will have one."""
@@ -299,6 +304,7 @@ class Target(PlainState):
             founders = (p,) if want.part == "member" else ()
             leader = self.placements[name].place_new(g, self.eligible(), founders)
         self.aims[g] = Aim(want.group, (), (), leader)
+        self.coming[want.group.name] = g
         return self.aims[g]
 
     def _join(
@@ -582,8 +588,9 @@ class Target(PlainState):
             led = aim.leader in self.nodes or (aim.leader == NOBODY and not aim.members)
             assert led, "somebody who is there leads, unless there is no member"
         given = {g: aim.entry for g, aim in self.aims.items()} | self.offered
-        names = [entry.name for entry in given.values()]
-        assert len(set(names)) == len(names), "a name is given to one group"
+        coming = {e.name: g for g, e in given.items() if g not in directory.rows}
+        assert self.coming == coming, "names of groups to come are known"
+        assert len(coming) == len(given.keys() - directory.rows.keys()), "... each of one group"
         assert not any(map(directory.contradicts, given.values())), "no number is given twice"
         for g in self.founders:
             row, goal = directory.rows.get(g), self.aim_of(directory, g)
