@@ -599,7 +599,7 @@ class Process(PlainState):
 
     def may_close(self, g: GroupId) -> bool:
         """Is nothing of the group left that the driver has not seen, and nobody waits for us?"""
-        if g in self.changes.wants or not self.changes.is_out(g):
+        if not self.changes.is_out_for_good(g):
             return False
         machine = self.groups.machines.get(g)
         return machine is None or (g not in machine.member_of and not self.groups.gates.awaits(g))

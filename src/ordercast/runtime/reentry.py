@@ -203,7 +203,7 @@ class Reentry:
             try:
                 return await stays.rejoin(seat)
             except MAY_PASS as reason:
-                self._lifetime.cannot_come_back(f"it cannot join {name!r} again yet: {reason}")
+                self._lifetime.cannot_join_again(name, reason)
             except NodeEnded:
                 raise
             except OrdercastError as reason:

@@ -179,32 +179,41 @@ class Stays:
             if inheriting is not None:
                 inheriting.attach(member)
             presence.nodeship.ask(entry, "member", former, _memory_of(seat))
-            if not await self._first_view(member, find):
+            if not await self._first_view(member, find, comes_back=seat is not None):
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
         if inheriting is not None:
             await self._inherit(inheriting, member, comes_back=seat is not None)
         return member
 
-    async def _first_view(self, member: Membership, find: Find) -> bool:
-        """True when it has come; False if the group has got another number in the meantime."""
+    async def _first_view(self, member: Membership, find: Find, *, comes_back: bool) -> bool:
+        """True when it has come; False if the group has got another number in the meantime.
+
+        Who comes back does not stop asking: if an empty group is founded in that moment, by one
+        that remembers nothing, what this node remembers is lost.
+        """
         timeout = self._presence.options.join_timeout
         try:
-            async with asyncio.timeout(timeout):
-                while not member.installed.done():
-                    succession = self._presence.nodeship.succession
-                    await asyncio.wait(
-                        (member.installed, succession), return_when=asyncio.FIRST_COMPLETED
-                    )
-                    if not member.installed.done() and (await find()).gid != member.group.gid:
-                        return False
-                await member.installed
-        except TimeoutError:
-            self._abandon(member)
-            raise no_first_view(self._presence, member.group.name, timeout) from None
-        except asyncio.CancelledError:
+            while True:
+                try:
+                    async with asyncio.timeout(timeout):
+                        return await self._is_let_in(member, find)
+                except TimeoutError:
+                    reason = no_first_view(self._presence, member.group.name, timeout)
+                    if not comes_back:
+                        raise reason from None
+                    self._presence.lifetime.cannot_join_again(member.group.name, reason)
+        except BaseException:
             self._abandon(member)
             raise
+
+    async def _is_let_in(self, member: Membership, find: Find) -> bool:
+        while not member.installed.done():
+            succession = self._presence.nodeship.succession
+            await asyncio.wait((member.installed, succession), return_when=asyncio.FIRST_COMPLETED)
+            if not member.installed.done() and (await find()).gid != member.group.gid:
+                return False
+        await member.installed
         return True
 
     async def _inherit(
@@ -316,10 +325,7 @@ class Stays:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, member: Membership, reason: TooSlow | None) -> None:
-        await asyncio.shield(member.installed)
-        await member.progress.ordered.wait_for(member.frames_sent)
-        self._presence.nodeship.quit(member.group.gid)
-        await asyncio.shield(member.gone)
+        await self._presence.nodeship.leave(member)
         self._finish(member, reason)
 
     def _finish(self, member: Membership, reason: TooSlow | None) -> None:
@@ -330,11 +336,11 @@ class Stays:
         member.close(reason or GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
-        """A join that was given up: leave as soon as there is something to leave."""
+        """A join that was given up: leave, or wish no longer to be let in."""
         member.seat = Seat(member, self._presence.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
             member.mute()
-        if self._presence.error is None and member.closed is None:
+        if self._presence.error is None and not member.has_ended:
             self._begin_to_leave(member)
 
 

@@ -84,7 +84,7 @@ class Visits:
         presence.nodeship.ask(entry, "guest")
         try:
             await asyncio.shield(visit.installed)
-        except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
+        except asyncio.CancelledError:  # given up
             self._begin_to_leave(visit)
             raise
         self.open[name] = visit
@@ -147,10 +147,7 @@ class Visits:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, visit: Visit) -> None:
-        await asyncio.shield(visit.installed)
-        await visit.progress.ordered.wait_for(visit.frames_sent)
-        self._presence.nodeship.quit(visit.group.gid)
-        await asyncio.shield(visit.gone)
+        await self._presence.nodeship.leave(visit)
         if self._presence.error is None:
             self._presence.groups.close_visit(visit)
         if not visit.joins:
