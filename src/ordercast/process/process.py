@@ -458,6 +458,10 @@ class Process(PlainState):
             machine.change(self.changes.done, (NextEra(self.view_of(row), nothing),))
 
     def _join(self, join: Join) -> None:
+        """A member that is to be a guest instead must leave first: its own driver takes it for a
+        member until then."""
+        if join.part == "guest" and self.changes.wants_to_be_member(join.group.gid):
+            return
         self.open_group(join.group)
         want = WantIn(join.group, join.part, join.former, join.memory)
         if join.part == "guest" and self.page(join.group.protocol).together is not None:

@@ -214,7 +214,7 @@ class Reentry:
 
     async def _visit(self, stays: Stays, name: str) -> None:
         try:
-            await stays.visits.begun(name)
+            await stays.sender(name)  # a member, if its program has joined the group meanwhile
         except OrdercastError as reason:  # the next `send_to` will tell
             if isinstance(reason, NodeEnded) and not isinstance(reason, NotPrimary):
                 raise

@@ -140,8 +140,15 @@ class Stays:
             raise visit_did_not_end(self._presence, name, timeout) from None
 
     async def sender(self, name: str) -> Sending:
-        """What sends to that group: this node's membership, or a visit, begun if need be."""
+        """What sends to that group: this node's membership, or a visit, begun if need be.
+
+        No visit is begun where this node is a member, or is about to be one: the machine knows one
+        part of a node in a group, and the later wish would take the place of the other.
+        """
         check_name("group", name)
+        seat = self._absent.seats.get(name)
+        if seat is not None:  # to be joined again: its stay until then says what that means
+            return seat.member
         if name in self._entering:
             raise UsageError(f"this node is about to join group {name!r}: await join, then send")
         for member in self._presence.groups.memberships.values():
@@ -272,8 +279,9 @@ class Stays:
             for name, member in members.items()
             if member not in self._leaving and name not in self._entering  # that join will raise
         }
+        seats |= self._absent.seats
         visits = dict.fromkeys((*self.visits.open, *self._absent.visits))
-        self._absent = Absent(seats | self._absent.seats, tuple(visits))
+        self._absent = Absent(seats, tuple(name for name in visits if name not in seats))
         return self._absent
 
     async def leave(self, member: Membership) -> None:

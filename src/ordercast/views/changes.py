@@ -275,6 +275,11 @@ class Changes(PlainState):
         self.unconfirmed.pop(g, None)
         self._say(groups, want)
 
+    def wants_to_be_member(self, g: GroupId) -> bool:
+        """Is this node a member of the group, or asks to be one?"""
+        want = self.wants.get(g)
+        return want is not None and want.part == "member"
+
     def want_out(self, groups: Groups, g: GroupId) -> None:
         """Be out of a group. It is said at once, also if it is so: a join may be under way. Then
         the change that lets this node in may be, too, and the coordinator says when none is."""
