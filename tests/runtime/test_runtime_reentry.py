@@ -630,7 +630,7 @@ async def test_a_group_that_is_something_else_now_is_lost_and_says_so(
         two = cluster.nodes[1]
         others = await cluster.join("other", order="fifo")
         seat = cluster.groups[1]._member
-        monkeypatch.setattr(seat, "group", type(seat.group)(9, "main", "fifo", "fifo", 1))
+        monkeypatch.setattr(seat, "group", type(seat.group)(9, "main", "fifo", "global_fifo", 1))
         cut(cluster, 1)
         await back(two)
         with pytest.raises(oc.OrderMismatch):

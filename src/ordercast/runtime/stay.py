@@ -186,14 +186,14 @@ class Stays:
             if inheriting is not None:
                 inheriting.attach(member)
             presence.nodeship.ask(entry, "member", former, _memory_of(seat))
-            if not await self._first_view(member, find, comes_back=seat is not None):
+            if not await self._first_view(member, find):
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
         if inheriting is not None:
             await self._inherit(inheriting, member, comes_back=seat is not None)
         return member
 
-    async def _first_view(self, member: Membership, find: Find, *, comes_back: bool) -> bool:
+    async def _first_view(self, member: Membership, find: Find) -> bool:
         """True when it has come; False if the group has got another number in the meantime.
 
         Who comes back does not stop asking: if an empty group is founded in that moment, by one
@@ -206,10 +206,11 @@ class Stays:
                     async with asyncio.timeout(timeout):
                         return await self._is_let_in(member, find)
                 except TimeoutError:
-                    reason = no_first_view(self._presence, member.group.name, timeout)
-                    if not comes_back:
+                    name = member.group.name
+                    reason = no_first_view(self._presence, name, timeout)
+                    if self._absent.seats.get(name) is not member.seat:
                         raise reason from None
-                    self._presence.lifetime.cannot_join_again(member.group.name, reason)
+                    self._presence.lifetime.cannot_join_again(name, reason)
         except BaseException:
             self._abandon(member)
             raise
@@ -264,8 +265,11 @@ class Stays:
         return before.view.members
 
     def lose(self, seat: Seat, reason: OrdercastError) -> None:
-        """The node comes back without this seat."""
+        """The node comes back without this seat. It may be about to take it."""
         self._absent.seats.pop(seat.member.group.name, None)
+        for member in self._presence.groups.memberships.values():
+            if member.seat is seat:
+                self._abandon(member)
         self._presence.lifetime.end_stream_of(seat)
         seat.member.close(reason)
 
