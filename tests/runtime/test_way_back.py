@@ -109,3 +109,64 @@ async def test_many_groups_of_one_domain_are_taken_at_once(ordercast_cluster) ->
             await (await groups[name][1].multicast(b"again")).ordered()
             assert groups[name][0].members == ("p1", "p2")
         await until(lambda: all(len(log.lines) >= 12 for log in logs))
+
+
+async def replicas_then_a_listener(
+    cluster: oc.LocalCluster, count: int
+) -> list[tuple[Log, oc.Group]]:
+    """So many replicas with state; the first node joins their group without one."""
+    logs = [Log(node).read() for node in cluster.nodes[1 : count + 1]]
+    groups = [await log.node.join("log", order="total", state=log.state) for log in logs]
+    await cluster.nodes[0].join("log", order="total")
+    Log(cluster.nodes[0]).read()
+    await (await groups[0].multicast(b"before")).stable()
+    return list(zip(logs, groups, strict=True))
+
+
+async def test_who_comes_back_to_members_without_a_state_goes_on_with_its_own(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(3) as cluster:
+        [(log, group)] = await replicas_then_a_listener(cluster, 1)
+        two, three = cluster.nodes[1:]
+        cut(cluster.leader, two)
+        await until(lambda: two.incarnation == 2 and not is_out(two))
+        await group.multicast(b"after")
+        await log.has(2)
+        assert log.sets == 0 and log.lines == ["p2 before", "p2 after"]
+        late = Log(three).read()
+        await three.join("log", order="total", state=late.state)
+        assert late.lines == log.lines
+
+
+async def back_before_one_that_had_newer_state(
+    cluster: oc.LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> tuple[oc.Node, Log]:
+    late, (one, two, _) = LateReturn(monkeypatch), cluster.nodes
+    [(log, _), _] = await replicas_then_a_listener(cluster, 2)
+    cut(cluster.leader, two)
+    await until(lambda: len(row(one, "log").members) == 2)
+    await cluster.kill(2)
+    await until(lambda: len(row(one, "log").members) == 1)
+    late.comes.set()
+    return two, log
+
+
+async def test_who_comes_back_waits_for_a_newer_state_that_may_come_back_too(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ordercast_cluster(3, refound_ms=NEVER_MS) as cluster:
+        two, _ = await back_before_one_that_had_newer_state(cluster, monkeypatch)
+        await until(lambda: "no member of group 'log' gave its state" in two.stats()["out_reason"])
+        assert is_out(two)
+        async with oc.Node("p3", seeds=[cluster.leader.address]):  # its memory is gone
+            await until(lambda: not is_out(two))
+
+
+async def test_who_comes_back_waits_for_a_newer_state_no_longer_than_an_empty_group_would(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ordercast_cluster(3, refound_ms=20) as cluster:
+        two, log = await back_before_one_that_had_newer_state(cluster, monkeypatch)
+        await until(lambda: two.incarnation == 2 and not is_out(two))
+        assert log.sets == 0 and log.lines == ["p2 before"]

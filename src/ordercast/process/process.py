@@ -562,6 +562,18 @@ class Process(PlainState):
             return []
         return self.changes.target.awaited(self.changes.directory, g)
 
+    def absent_since(self, g: GroupId, view: int) -> list[Absent]:
+        """Who went without a word, was in a later view of the group than this one, and may come
+        back with what it remembers of it."""
+        row, nodes = self.rows.get(g), () if self.node_view is None else self.node_view.nodes
+        forgotten = {(n.name, n.incarnation) for n in nodes if not n.remembers}
+        return [
+            a
+            for a in (() if row is None else row.absent)
+            if a.view > view
+            and not any(name == a.name and life > a.incarnation for name, life in forgotten)
+        ]
+
     def may_recover_with(self, name: str) -> bool:
         """There is no majority. Would the cluster go on if all who vote came back, that one among
         them, and is it this node's task to let them in?"""

@@ -28,6 +28,7 @@ from ordercast.runtime.presence import Presence
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
+from ordercast.runtime.state_seeking import Memory
 from ordercast.runtime.visit import Visit, Visits
 from ordercast.views.groups import GroupEntry, SlowPolicy
 
@@ -55,6 +56,7 @@ class Stays:
         self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
+        self._asks_since: dict[Seat, float] = {}  # to be a member again, by the clock of the loop
         presence.reading.exclude = self._exclude
 
     async def join(
@@ -190,7 +192,7 @@ class Stays:
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
         if inheriting is not None:
-            await self._inherit(inheriting, member, comes_back=seat is not None)
+            await self._inherit(inheriting, member, seat)
         return member
 
     async def _first_view(self, member: Membership, find: Find) -> bool:
@@ -224,11 +226,10 @@ class Stays:
         await member.installed
         return True
 
-    async def _inherit(
-        self, inheriting: Inheriting, member: Membership, *, comes_back: bool
-    ) -> None:
+    async def _inherit(self, inheriting: Inheriting, member: Membership, seat: Seat | None) -> None:
+        memory = None if seat is None else Memory(_memory_of(seat), self._asks_since[seat])
         try:
-            await inheriting.take(comes_back=comes_back, on_failure=lambda: self._abandon(member))
+            await inheriting.take(memory, on_failure=lambda: self._abandon(member))
         except BaseException:
             self._abandon(member)
             raise
@@ -251,6 +252,7 @@ class Stays:
     async def rejoin(self, seat: Seat) -> None:
         """Be a member again, as the incarnation before this one was."""
         before, group = seat.member, seat.member.group
+        self._asks_since.setdefault(seat, asyncio.get_running_loop().time())
         member = await self.join(
             group.name, group.order, group.protocol, before.scope, before.state,
             durability=group.durability, level=group.delivery_level, slow=group.slow, seat=seat,
