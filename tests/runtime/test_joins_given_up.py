@@ -173,7 +173,9 @@ async def test_who_gives_up_while_the_view_is_on_its_way_leaves_after_it(
         joining = asyncio.ensure_future(two.join("g", protocol=protocol))
         await until(lambda: late.kept and group.members == ("p1", "p2"))
         joining.cancel()
-        await asyncio.sleep(0.1)  # it says again and again that it wants out: that is not confirmed
+        later = two._presence.engine.stack.agreement.ticks + 5
+        await until(lambda: two._presence.engine.stack.agreement.ticks >= later)
+        # it has said again and again that it wants out, and that is not confirmed
         assert two._presence.groups.memberships and changes(two).unconfirmed
         late.comes()
         assert changes(two).unmet and not changes(two).unconfirmed
