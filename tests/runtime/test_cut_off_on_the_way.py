@@ -115,7 +115,7 @@ async def test_who_hears_the_others_again_is_not_back_before_it_has_all_its_seat
 async def test_a_join_that_succeeds_while_the_node_is_cut_off_gives_the_group(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It raised `NotPrimary`, and the node was in the group: the next join found `AlreadyJoined`."""
+    """It raised `NotPrimary`, and the node was a member: the next join raised `AlreadyJoined`."""
     cut = CutOff(monkeypatch, "p2", "late")
     cut.ready.set()
     async with ordercast_cluster(2, order="total") as cluster:

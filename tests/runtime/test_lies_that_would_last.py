@@ -6,11 +6,12 @@ import pytest
 
 import ordercast as oc
 from ordercast.membership.node_view import NodeEntry
-from ordercast.runtime import directory, group_names
+from ordercast.runtime import directory
 from ordercast.runtime.control import Admitted, Apply, Enter, Refused
 from ordercast.runtime.coordination import MAX_UNSEEN
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.options import NodeOptions
+from ordercast.views import target
 from ordercast.views.plausible import MAX_GROUP
 from tests.strangers import Stranger
 
@@ -110,12 +111,12 @@ async def test_groups_that_are_gone_do_not_count_in_the_limit_of_groups() -> Non
 async def test_groups_that_are_only_asked_about_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_names, "MAX_MADE", 3)
+    monkeypatch.setattr(target, "MAX_OFFERED", 3)
     async with oc.Node("alice", bootstrap=True) as alice:
         names = alice._presence.nodeship.requests.names
         for number in range(8):
             names.answer(enter(number))
-        assert len(names._made) == len(names._told) == 3
+        assert len(alice._presence.engine.stack.changes.target.offered) == 3
         await alice.join("a-real-one", order="total")
 
 

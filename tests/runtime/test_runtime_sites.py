@@ -137,7 +137,7 @@ async def test_a_delivery_level_is_refused_where_there_is_none() -> None:
         with pytest.raises(ValueError, match="delivery_level='acked' is unknown; use 'causal', 'p"):
             await a.join("g", **TWO, delivery_level="acked")  # type: ignore[arg-type]
         await a.join("g", "total")
-        assert a._presence.nodeship.requests.names._find("g").delivery_level is None
+        assert a._presence.engine.stack.of_name("g").delivery_level is None
 
 
 # -- what waits -----------------------------------------------------------------------------------

@@ -79,8 +79,11 @@ class OracleNode:
     def page(self, protocol):
         return self.kind
 
-    def machine(self, g):
+    def machine(self, g, entry):
         return self.service
+
+    def mistaken(self, entry):
+        raise AssertionError("every group has the same number at all nodes")
 
     def machines(self):
         return (self.service,)

@@ -282,6 +282,14 @@ def _founds_what_stands(node: Process) -> None:
     node.changes.target.founders[1] = {}
 
 
+def _offers(*named: tuple[int, str]) -> Spoil:
+    def spoil(node: Process) -> None:
+        entry = directory(node).rows[1].entry
+        node.changes.target.offered |= {g: replace(entry, gid=g, name=n) for g, n in named}
+
+    return spoil
+
+
 TARGET: dict[str, tuple[str, Spoil]] = {
     "Directory: who is in which group is known both ways": (
         "member", lambda node: directory(node).of[node.me].discard(1),
@@ -290,6 +298,9 @@ TARGET: dict[str, tuple[str, Spoil]] = {
         "member", lambda node: directory(node).empty.add(1),
     ),
     "Directory: a row is listed under its group": ("member", _listed_elsewhere),
+    "Directory: a name is of one group": (
+        "member", lambda node: directory(node).named.popitem(),
+    ),
     "Directory: numbers of views and eras rise from 0": ("member", row_with(era=lambda _: 0)),
     "Directory: nobody is in a group twice": (
         "member", row_with(members=lambda row: (*row.members, row.members[0])),
@@ -301,6 +312,8 @@ TARGET: dict[str, tuple[str, Spoil]] = {
     "Target: somebody who is there leads, unless there is no member": (
         "coordinator", aims(lambda aim: replace(aim, leader=NOBODY)),
     ),
+    "Target: a name is given to one group": ("coordinator", _offers((98, "new"), (99, "new"))),
+    "Target: no number is given twice": ("coordinator", _offers((1, "new"))),
     "Target: founders wait for an empty group": ("coordinator", _founds_what_stands),
     "Target: only groups that there are have a place": ("places", _placed_nowhere),
     "Target: a group is where it is placed": ("places", _placed_elsewhere),

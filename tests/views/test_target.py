@@ -126,3 +126,34 @@ def test_what_a_copy_aims_at_leaves_the_original_alone():
     assert twin.migrate(aiming.directory, 1, S3)
     twin.want_in(aiming.directory, B, WantIn(entry(2, "sequencing"), "member"), pages)
     assert twin.fingerprint() != before == aiming.target.fingerprint()
+
+
+def test_a_number_that_was_offered_is_of_that_group_alone():
+    aiming = Aiming({1: ((A, B), S1)})
+    aiming.target.offer(entry(2, "sequencing"))
+    assert aiming.target.of_number(aiming.directory, 2) == entry(2, "sequencing")
+    assert aiming.target.of_name(aiming.directory, "g2") == entry(2, "sequencing")
+    assert aiming.target.highest(aiming.directory) == aiming.target.count(aiming.directory) == 2
+    aiming.join(C, 2)
+    assert aiming.target.count(aiming.directory) == 2
+
+
+@pytest.mark.parametrize(("g", "name"), [(2, "another"), (3, "g2")])
+def test_an_offer_is_withdrawn_when_a_change_gives_the_number_or_the_name_to_another(g, name):
+    """The change was planned by a coordinator that is gone, and is finished by this one."""
+    aiming = Aiming({1: ((A, B), S1)})
+    aiming.target.offer(entry(2, "sequencing"))
+    other = GroupEntry(g, name, "total", "sequencing", 7)
+    aiming.directory.put(Row(other, 1, 1, (C,), (), S1))
+    aiming.target.begin(aiming.directory, tuple(aiming.target.nodes.values()), {}, pages)
+    aiming.target.invariants(aiming.directory)
+    assert not aiming.target.offered
+    assert aiming.target.of_name(aiming.directory, name) == other
+
+
+def test_offers_are_bounded_and_the_oldest_go_first(monkeypatch):
+    monkeypatch.setattr("ordercast.views.target.MAX_OFFERED", 3)
+    aiming = Aiming({})
+    for g in range(1, 8):
+        aiming.target.offer(entry(g, "sequencing"))
+    assert sorted(aiming.target.offered) == [5, 6, 7]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ordercast.core.ids import ProcessId
+from ordercast.core.ids import GroupId, ProcessId
 from ordercast.membership.node_view import NodeView, ViewId
 
 
@@ -50,4 +50,11 @@ class Split(msgspec.Struct, frozen=True):
     view: ViewId  # that it has
 
 
-News = Installed | Blocked | Resumed | Out | Dissolved | Split
+class Mistaken(msgspec.Struct, frozen=True):
+    """A group that was asked for is not to be had under this number: the coordinator that gave it
+    is gone, and another group has the number, or this group another one."""
+
+    group: GroupId
+
+
+News = Installed | Blocked | Resumed | Out | Dissolved | Split | Mistaken

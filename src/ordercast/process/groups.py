@@ -58,6 +58,8 @@ class OpenGroups(PlainState):
     def open(self, entry: GroupEntry) -> None:
         """A machine serves this group from now on, if none does."""
         g = entry.gid
+        if self.entries.get(g, entry) != entry:  # it had the number before this one
+            self.close(g)
         if g in self.machines:
             return
         page = self.page(entry.protocol)

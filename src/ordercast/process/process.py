@@ -32,7 +32,7 @@ from ordercast.errors import PeerError
 from ordercast.membership.agreement import Agreement
 from ordercast.membership.agreement_headers import AGREEMENT_HEADERS, Heartbeat, JoinView
 from ordercast.membership.agreement_table import Standing
-from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed
+from ordercast.membership.news import Blocked, Dissolved, Installed, Mistaken, News, Out, Resumed
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.membership.options import ClusterOptions
 from ordercast.process import explained, standing
@@ -70,6 +70,7 @@ from ordercast.views.headers import (
     WantMoved,
     WantRefounded,
 )
+from ordercast.views.plausible import MAX_GROUP
 
 CLUSTER_GROUP: GroupId = -1  # packets of the cluster belong to no group
 LOAD_TICKS = 4  # between two words of a sequencer on what it numbers
@@ -332,8 +333,18 @@ class Process(PlainState):
     def page(self, protocol: str) -> type[OrderingProtocol]:
         return self.groups.page(protocol)
 
-    def machine(self, g: GroupId) -> Changing | None:
+    def machine(self, g: GroupId, entry: GroupEntry | None) -> Changing | None:
+        if entry is not None and self.groups.entries.get(g, entry) != entry:
+            return None
         return self.groups.changing(g)
+
+    def mistaken(self, entry: GroupEntry) -> None:
+        g = entry.gid
+        self.groups.asked_for.discard(g)
+        self.visits.discard(g)
+        if self.groups.entries.get(g) == entry:
+            self.close(g)
+        self.out.news.append(Mistaken(g))
 
     def machines(self) -> Iterable[Changing]:
         return self.groups.all_changing()
@@ -365,7 +376,7 @@ class Process(PlainState):
             has_part = self.me in view.peers or groups.takes_part(g)
             if has_part:
                 groups.open(rows[g].entry)
-            machine = groups.changing(g)
+            machine = self.machine(g, rows[g].entry)
             if machine is not None and (has_part or groups.machines[g].together is not None):
                 found.setdefault(id(machine), (machine, []))[1].append(next_era)
         for machine, ends in found.values():
@@ -453,9 +464,33 @@ class Process(PlainState):
         self.groups.open(entry)
         self.groups.asked_for.add(g)
         machine = self.groups.machines[g]
-        if machine.together is not None and row is not None and g not in machine.views:
+        if row is None or row.entry != entry:
+            return
+        if machine.together is not None and g not in machine.views:
             nothing = machine.nothing_held()
             machine.change(self.changes.done, (NextEra(self.view_of(row), nothing),))
+
+    def offer(self, entry: GroupEntry) -> None:
+        """At the coordinator: whoever asked for a group of that name is told this number."""
+        self.top_group = max(self.top_group, entry.gid)
+        self.changes.target.offer(entry)
+
+    def free_number(self) -> GroupId:
+        """At the coordinator: one that no group has, or had of late. A member that asks for the
+        highest number that there is must not use up all below it."""
+        target, directory = self.changes.target, self.changes.directory
+        highest = max(self.top_group, target.highest(directory))
+        if highest < MAX_GROUP:
+            return highest + 1
+        return next(g for g in range(1, MAX_GROUP) if target.of_number(directory, g) is None)
+
+    def known_groups(self) -> int:
+        """At the coordinator: how many groups there are, or will be."""
+        return self.changes.target.count(self.changes.directory)
+
+    def of_name(self, name: str) -> GroupEntry | None:
+        """At the coordinator: the group of that name, also one that nobody is in yet."""
+        return self.changes.target.of_name(self.changes.directory, name)
 
     def _join(self, join: Join) -> None:
         """A member that is to be a guest instead must leave first: its own driver takes it for a

@@ -210,6 +210,13 @@ class Engine:
         if not self._stepping:
             self._close_left()
 
+    def renumbered(self, g: GroupId) -> None:
+        """The number that was opened for one group is another one's."""
+        if g in self.stack.groups.machines:
+            self._channels.pop(g, None)
+        else:
+            self._close_channel(g)
+
     def _close_left(self) -> None:
         for g in [g for g in self._leaving if self.stack.may_close(g)]:
             self._leaving.discard(g)

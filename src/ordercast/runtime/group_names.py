@@ -1,7 +1,8 @@
 """The groups of the cluster by name: what the coordinator answers to who wants into one.
 
 A group is made by the first who enters it. Every node has the directory of all groups, so whoever
-coordinates next knows them, with their numbers.
+coordinates next knows them, with their numbers. What was only answered ends with the coordinator:
+the next one gives numbers as it sees fit, and whoever asked before asks again.
 """
 
 from __future__ import annotations
@@ -9,18 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ordercast.core.durability import in_words
-from ordercast.core.ids import GroupId, check_name
+from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel, OrderingProtocol
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
 from ordercast.runtime.holdings import holdings_of
 from ordercast.views.groups import GroupEntry
-from ordercast.views.plausible import MAX_GROUP
 
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
-
-MAX_MADE = 4096  # groups that were asked about, and that nobody is in yet
 
 
 class GroupNames:
@@ -28,8 +26,6 @@ class GroupNames:
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
-        self._told: dict[str, GroupId] = {}  # what was answered here; counts before all else
-        self._made: dict[GroupId, GroupEntry] = {}  # in the directory as soon as somebody is in
 
     def answer(self, question: Enter | Visit) -> Control:
         """Where that group is, or why there is none."""
@@ -54,61 +50,28 @@ class GroupNames:
 
     def _group(self, enter: Enter) -> GroupEntry | str:
         """The group of that name, made if need be; or why it cannot be made."""
-        entry = self._find(enter.group)
+        stack = self._presence.engine.stack
+        entry = stack.of_name(enter.group)
         if entry is None:
             limit = self._presence.options.max_groups
-            if len(self._entries()) >= limit:
+            if stack.known_groups() >= limit:
                 return f"the cluster has max_groups={limit} groups"
-            gid = self._free_number()
+            gid = stack.free_number()
             chosen = choose(enter.order, enter.protocol)
             entry = GroupEntry(
                 gid, enter.group, enter.order, chosen.declaration.name, chosen.header_version,
                 enter.durability, level_of(chosen, enter.delivery_level), enter.slow or "wait",
             )  # fmt: skip
-            self._made[gid] = entry
-            if len(self._made) > MAX_MADE:
-                self._forget(next(iter(self._made)))
-            self._presence.engine.stack.top_group = max(gid, self.highest)
-        self._told[entry.name] = entry.gid
+            stack.offer(entry)
         self._presence.groups.names[entry.gid] = entry.name
         return entry
 
-    def _forget(self, gid: GroupId) -> None:
-        """A group that was asked about, and into which nobody came."""
-        entry = self._made.pop(gid)
-        self._told.pop(entry.name, None)
-        self._presence.groups.names.pop(gid, None)
-
-    def _find(self, name: str) -> GroupEntry | None:
-        told = self._told.get(name, -1)
-        row = self._presence.engine.stack.rows.get(told)
-        entry = self._made.get(told) if row is None else row.entry
-        return entry or next((e for e in self._entries().values() if e.name == name), None)
-
-    def _entries(self) -> dict[GroupId, GroupEntry]:
-        rows = self._presence.engine.stack.rows
-        self._made = {gid: entry for gid, entry in self._made.items() if gid not in rows}
-        return {**self._made, **{gid: row.entry for gid, row in rows.items()}}
-
-    def _free_number(self) -> GroupId:
-        """The next one. A member that asks for the highest number that there is must not use up all
-        below it: then it is the first that no group has."""
-        if self.highest < MAX_GROUP:
-            return self.highest + 1
-        entries = self._entries()
-        return next(gid for gid in range(1, MAX_GROUP) if gid not in entries)
-
-    @property
-    def highest(self) -> GroupId:
-        """No group has a higher number, as far as is known here."""
-        return self._presence.engine.stack.top_group
-
     def _open_group(self, name: str) -> GroupEntry | str:
         """The group of that name, if others may send to it; or why they cannot."""
-        entry = self._find(name)
+        stack = self._presence.engine.stack
+        entry = stack.of_name(name)
         if entry is None:
-            names = (e.name for e in self._entries().values())
-            known = ", ".join(map(repr, names))
+            known = ", ".join(repr(row.entry.name) for row in stack.rows.values())
             there_is = f"there is {known}" if known else "there is none yet"
             return f"no group {name!r} to send to: {there_is}; a group is made by its first member"
         declared = PROTOCOLS[entry.protocol].declaration

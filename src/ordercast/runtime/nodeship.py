@@ -18,7 +18,16 @@ import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.errors import Excluded, NotPrimary, PeerError
-from ordercast.membership.news import Blocked, Dissolved, Installed, News, Out, Resumed, Split
+from ordercast.membership.news import (
+    Blocked,
+    Dissolved,
+    Installed,
+    Mistaken,
+    News,
+    Out,
+    Resumed,
+    Split,
+)
 from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Met, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
@@ -325,6 +334,8 @@ class Nodeship:
             if news.fenced:
                 reason = f"the cluster was recovered without it, by {by} and others"
             presence.fail(Excluded("the cluster", news.view, reason, rejoins=rejoins))
+        elif isinstance(news, Mistaken):
+            presence.groups.mistaken(news.group)
         elif isinstance(news, Split):
             self._tell_of_split(news)
         else:

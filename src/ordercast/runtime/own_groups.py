@@ -92,12 +92,24 @@ class OwnGroups:
         if self._presence.blocked is not None:
             sending.block(self._presence.blocked)
 
-    def disown(self, member: Membership) -> None:
-        """A join that came to nothing: its group is another one by now."""
-        self._presence.nodeship.quit(member.group.gid)
-        member.muted = True
-        member.gate.admit(member)
-        self.memberships.pop(member.group.gid, None)
+    def mistaken(self, gid: GroupId) -> None:
+        """Another group has this number: what was asked for under it must be asked for again."""
+        self._presence.engine.renumbered(gid)
+        for sending in (self.memberships.get(gid), self.visits.get(gid)):
+            if sending is not None and not sending.mistaken.done():
+                sending.mistaken.set_result(None)
+
+    def disown(self, sending: Membership | Visit) -> None:
+        """What was asked for came to nothing: its group has another number by now."""
+        g = sending.group.gid
+        self._presence.nodeship.quit(g)
+        if isinstance(sending, Visit):
+            self.visits.pop(g, None)
+        else:
+            sending.muted = True
+            sending.gate.admit(sending)
+            self.memberships.pop(g, None)
+        self._presence.engine.leave(g)
 
     def close(self, member: Membership) -> None:
         """The group was left. With its last view the stack has acknowledged everything."""

@@ -47,6 +47,7 @@ class Sending:
         loop = asyncio.get_running_loop()
         self.installed: asyncio.Future[None] = loop.create_future()  # we are in
         self.gone: asyncio.Future[None] = loop.create_future()  # ... and out again
+        self.mistaken: asyncio.Future[None] = loop.create_future()  # the number is another group's
         self._max_message = presence.options.max_message
         self._bodies = presence.bodies
         self._plain = bytes if presence.bodies.plain else None  # what travels as it is

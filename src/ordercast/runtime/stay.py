@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from ordercast.errors import (
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.join_timeouts import no_first_view, not_left, visit_did_not_end
+from ordercast.runtime.let_in import Find, is_let_in
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -31,9 +31,6 @@ from ordercast.runtime.state import State, check_state
 from ordercast.runtime.state_seeking import Memory
 from ordercast.runtime.visit import Visit, Visits
 from ordercast.views.groups import GroupEntry, SlowPolicy
-
-Find = Callable[[], Awaitable[GroupEntry]]
-"""Asks the coordinator for a group."""
 
 Answer = tuple[GroupEntry, asyncio.Future[None]]
 """What it said, and what is done when it coordinates no longer."""
@@ -206,7 +203,7 @@ class Stays:
             while True:
                 try:
                     async with asyncio.timeout(timeout):
-                        return await self._is_let_in(member, find)
+                        return await is_let_in(self._presence, member, find)
                 except TimeoutError:
                     name = member.group.name
                     reason = no_first_view(self._presence, name, timeout)
@@ -216,15 +213,6 @@ class Stays:
         except BaseException:
             self._abandon(member)
             raise
-
-    async def _is_let_in(self, member: Membership, find: Find) -> bool:
-        while not member.installed.done():
-            succession = self._presence.nodeship.succession
-            await asyncio.wait((member.installed, succession), return_when=asyncio.FIRST_COMPLETED)
-            if not member.installed.done() and (await find()).gid != member.group.gid:
-                return False
-        await member.installed
-        return True
 
     async def _inherit(self, inheriting: Inheriting, member: Membership, seat: Seat | None) -> None:
         memory = None if seat is None else Memory(_memory_of(seat), self._asks_since[seat])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ordercast.errors import GroupClosed, UsageError
 from ordercast.runtime.join_timeouts import not_a_guest
+from ordercast.runtime.let_in import is_let_in
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 from ordercast.views.groups import GroupEntry
@@ -79,14 +81,18 @@ class Visits:
 
     async def _enter_anew(self, name: str) -> Visit:
         presence = self._presence
-        entry = await presence.nodeship.requests.visit(name)
-        visit = presence.groups.open_visit(entry)
-        presence.nodeship.ask(entry, "guest")
-        try:
-            await asyncio.shield(visit.installed)
-        except asyncio.CancelledError:  # given up
-            self._begin_to_leave(visit)
-            raise
+        find = partial(presence.nodeship.requests.visit, name)
+        while True:
+            visit = presence.groups.open_visit(await find())
+            presence.nodeship.ask(visit.group, "guest")
+            try:
+                if await is_let_in(presence, visit, find):
+                    break
+            except BaseException:  # given up, or the next coordinator refuses
+                if not visit.has_ended:
+                    self._begin_to_leave(visit)
+                raise
+            presence.groups.disown(visit)
         self.open[name] = visit
         return visit
 

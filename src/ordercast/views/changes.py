@@ -56,6 +56,7 @@ from ordercast.views import plausible
 from ordercast.views.ahead import Ahead
 from ordercast.views.attempt import Attempt
 from ordercast.views.directory import Directory
+from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import (
     AskRows,
     Change,
@@ -90,14 +91,17 @@ class Groups(Protocol):
     def page(self, protocol: str) -> type[OrderingProtocol]:
         """The protocol of that name; a `PeerError` if it is not built in."""
 
-    def machine(self, g: GroupId) -> Changing | None:
-        """The machine that serves this group here, if it is open."""
+    def machine(self, g: GroupId, entry: GroupEntry | None) -> Changing | None:
+        """The machine that serves this group here, if it is open: one with this entry, if any."""
 
     def machines(self) -> Iterable[Changing]:
         """All machines."""
 
     def view_of(self, row: Row, end: End | None = None) -> View:
         """A row as its machine sees it, after an era that ended so."""
+
+    def mistaken(self, entry: GroupEntry) -> None:
+        """There is no such group: another one has its number, or its name. The driver asks anew."""
 
     def dissolved(self) -> None:
         """The last change of this side is installed: all groups have ended."""
@@ -362,10 +366,20 @@ class Changes(PlainState):
             else:
                 self.unmet.add(g)
 
+    def _drop_mistaken(self, groups: Groups) -> None:
+        """A coordinator gave a number for a group, and was gone before the group was founded. The
+        next one has given that number to another group, or another number to this one."""
+        for g in sorted(self.unmet.intersection(self.wants)):
+            entry = self.wants[g].group
+            if self.directory.contradicts(entry):
+                del self.wants[g]
+                self.unmet.discard(g)
+                groups.mistaken(entry)
+
     def is_in(self, groups: Groups, want: WantIn) -> bool:
         """Is what this node wants so already?"""
         row = self.directory.rows.get(want.group.gid)
-        if row is None:
+        if row is None or row.entry != want.group:
             return False
         if want.part == "member":
             return self.me in row.members
@@ -387,11 +401,12 @@ class Changes(PlainState):
         plausible.entry(want.group, groups.page)
         plausible.guests((src,) if want.part == "guest" else (), want.group, groups.page)
         plausible.bounded("remembered view", want.memory, 0)
-        known = self.target.aim_of(self.directory, want.group.gid)
+        known = self.target.of_number(self.directory, want.group.gid)
+        known = known or self.target.of_name(self.directory, want.group.name)
         groups_now = max(len(self.directory.rows), len(self.target.aims))
         if known is None and groups_now >= plausible.MAX_GROUPS:
             raise PeerError(f"there are {plausible.MAX_GROUPS} groups already")
-        if known is None or known.entry == want.group:  # else it sees itself what the group is
+        if known is None or known == want.group:  # else it sees itself what the group is
             self.target.want_in(self.directory, src, want, groups.page)
             self._lead_if_idle(groups)
 
@@ -626,7 +641,8 @@ class Changes(PlainState):
     def _on_stop(self, groups: Groups, src: ProcessId, stop: Stop) -> None:
         held: list[tuple[GroupId, Held]] = []
         for g in stop.scope:
-            machine = groups.machine(g)
+            row = self.directory.rows.get(g)
+            machine = groups.machine(g, None if row is None else row.entry)
             if machine is not None:
                 machine.stop((g,))
                 said = machine.report(g)
@@ -656,7 +672,7 @@ class Changes(PlainState):
     def _by_machine(self, groups: Groups, change: Change) -> list[tuple[Changing, list[NextEra]]]:
         found: dict[int, tuple[Changing, list[NextEra]]] = {}
         for coming in change.groups:
-            machine = groups.machine(coming.row.entry.gid)
+            machine = groups.machine(coming.row.entry.gid, coming.row.entry)
             if machine is not None:
                 nexts = found.setdefault(id(machine), (machine, []))[1]
                 nexts.append(self._next_era(groups, coming))
@@ -677,7 +693,7 @@ class Changes(PlainState):
             return
         for coming in change.groups:
             g = coming.row.entry.gid
-            machine = groups.machine(g)
+            machine = groups.machine(g, coming.row.entry)
             if machine is not None and not machine.is_ready(g, coming.end):
                 return
         self._come_to(Stage.READY)
@@ -704,7 +720,7 @@ class Changes(PlainState):
 
     def _check_ready(self, groups: Groups, change: Change) -> None:
         for coming in change.groups:
-            machine = groups.machine(coming.row.entry.gid)
+            machine = groups.machine(coming.row.entry.gid, coming.row.entry)
             if machine is not None and not machine.is_ready(coming.row.entry.gid, coming.end):
                 raise PeerError(f"change {change.number} is decided, and frames are missing here")
 
@@ -716,6 +732,7 @@ class Changes(PlainState):
         for coming in change.groups:
             self.directory.put(coming.row)
         self.target.forget(self.directory.prune())
+        self._drop_mistaken(groups)
         if self.leads and change is self.now.planned:
             rows = [coming.row for coming in change.groups]
             self.target.installed(self.directory, rows, groups.page)
@@ -748,6 +765,7 @@ class Changes(PlainState):
             if known.get(row.entry.gid) != row
         ]
         self.directory.replace(rows.rows, rows.floor)
+        self._drop_mistaken(groups)
         groups.begin(rows.number, nexts)
         self._compare(groups, (*self.wants, *self.unwants))
         if self.lead is Lead.CATCHING_UP:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.state import PlainState
+from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row
 
 MAX_EMPTY = 4096  # groups without members that are remembered, with their numbers and absentees
@@ -16,6 +17,7 @@ class Directory(PlainState):
 
     def __init__(self) -> None:
         self.rows: dict[GroupId, Row] = {}
+        self.named: dict[str, GroupId] = {}  # a name is of one group, and a number, too
         self.of: dict[ProcessId, set[GroupId]] = {}  # groups in which a node has any part
         self.empty: set[GroupId] = set()  # groups that nobody is in
         self.floor = 0  # no group that was forgotten has come to a higher view or era
@@ -26,6 +28,7 @@ class Directory(PlainState):
         if before is not None:
             self._unlist(before)
         self.rows[row.entry.gid] = row
+        self.named[row.entry.name] = row.entry.gid
         for p in row.concerned:
             self.of.setdefault(p, set()).add(row.entry.gid)
         if row.members or row.guests:
@@ -41,6 +44,7 @@ class Directory(PlainState):
         while len(self.empty) > MAX_EMPTY:
             g = min(self.empty, key=lambda g: (bool(self.rows[g].absent), self.rows[g].era, g))
             row = self.rows.pop(g)
+            del self.named[row.entry.name]
             self._unlist(row)
             self.empty.discard(g)
             self.floor = max(self.floor, row.number, row.era)
@@ -56,12 +60,20 @@ class Directory(PlainState):
 
     def replace(self, rows: Iterable[Row], floor: int) -> None:
         """All of it."""
-        self.rows, self.of, self.empty, self.floor = {}, {}, set(), floor
+        self.rows, self.named, self.of, self.empty, self.floor = {}, {}, {}, set(), floor
         for row in rows:
             self.put(row)
 
+    def contradicts(self, entry: GroupEntry) -> bool:
+        """Has another group that number, or this one another number, or is it another in kind?"""
+        row = self.rows.get(entry.gid)
+        renumbered = self.named.get(entry.name, entry.gid) != entry.gid
+        return renumbered or (row is not None and row.entry != entry)
+
     def invariants(self) -> None:
         """Checked by simulators and explorers after every step."""
+        names = {row.entry.name: row.entry.gid for row in self.rows.values()}
+        assert self.named == names and len(names) == len(self.rows), "a name is of one group"
         parts = [(p, g) for g, row in self.rows.items() for p in row.concerned]
         listed = sum(map(len, self.of.values())) == len(parts)
         assert listed and all(g in self.of.get(p, ()) for p, g in parts), (

@@ -15,7 +15,7 @@ from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
 from ordercast.views.directory import Directory
 from ordercast.views.groups import GroupEntry
-from ordercast.views.headers import Change, Report, Row, Rows
+from ordercast.views.headers import Change, Next, Report, Row, Rows
 from ordercast.views.target import MAX_ABSENT, Pages
 
 MAX_GROUP = 2**32 - 3  # the numbers above it, and zero, are channels of the cluster itself
@@ -75,12 +75,22 @@ def change(said: Change, directory: Directory, pages: Pages) -> None:
     groups = [coming.row.entry.gid for coming in said.groups]
     if len(set(groups)) != len(groups):
         raise PeerError("a change names a group twice")
+    names(said.groups, directory)
     for coming in said.groups:
         row(coming.row, pages)
         before = directory.rows.get(coming.row.entry.gid)
         if before is not None:
             follows(before, coming.row, 1)
         end(coming.end, coming.row, pages)
+
+
+def names(coming: Iterable[Next], directory: Directory) -> None:
+    """A name is of one group."""
+    found = {one.row.entry.name: one.row.entry.gid for one in coming}
+    for one in coming:
+        name, g = one.row.entry.name, one.row.entry.gid
+        if found[name] != g or directory.named.get(name, g) != g:
+            raise PeerError(f"group {g} has the name of another one")
 
 
 def follows(before: Row, after: Row, changes: int) -> None:
@@ -117,6 +127,8 @@ def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
     groups = [one.entry.gid for one in said.rows]
     if len(set(groups)) != len(groups):
         raise PeerError("a group has two rows")
+    if len({one.entry.name for one in said.rows}) != len(groups):
+        raise PeerError("two groups have one name")
     for one in said.rows:
         row(one, pages)
         before = directory.rows.get(one.entry.gid)

@@ -30,6 +30,7 @@ Pages = Callable[[str], type[OrderingProtocol]]
 
 REMEMBERING = 24  # times `refound_ticks`: for whoever has an older state of an empty group
 GATHER_TICKS = 4  # so long members of another side wait for each other
+MAX_OFFERED = 4096  # groups that were asked about, and that nobody is in yet
 MAX_ABSENT = 16  # members of one group that are remembered: those that were in it last
 
 
@@ -53,6 +54,7 @@ class Target(PlainState):
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.gone: dict[ProcessId, NodeEntry] = {}  # were in it, and did not leave in order
         self.aims: dict[GroupId, Aim] = {}  # groups that are not known to stand as they should
+        self.offered: dict[GroupId, GroupEntry] = {}  # numbers that were given, for groups to come
         self.founders: dict[GroupId, dict[ProcessId, WantIn]] = {}  # wait to be in an empty group
         self.gathering: dict[GroupId, dict[ProcessId, WantIn]] = {}  # come over from another side
         self.gathered: dict[GroupId, int] = {}  # ticks since the first of them asked
@@ -73,6 +75,7 @@ class Target(PlainState):
         self.aims, self.founders, self.memory, self.forgotten = {}, {}, {}, set()
         self.gathering, self.gathered = {}, {}
         self.draining &= set(self.nodes)
+        self._withdraw(directory)
         placements, self.placements = self.placements, {}
         for row in directory.rows.values():
             self._know(row, pages, placements)
@@ -100,6 +103,7 @@ class Target(PlainState):
     def installed(self, directory: Directory, rows: Iterable[Row], pages: Pages) -> None:
         """These rows are in force. Who waited while another founded a group comes in now: it gets
         the state from that one. A group whose last members went may be founded again."""
+        self._withdraw(directory)
         for row in rows:
             g, page = row.entry.gid, pages(row.entry.protocol)
             if g not in self.aims:
@@ -165,6 +169,45 @@ class Target(PlainState):
     def sites(self) -> dict[ProcessId, Whereabouts]:
         """Where the nodes are, as far as they say it."""
         return {node.pid: node.whereabouts for node in self.nodes.values() if node.site}
+
+    # -- names and numbers ------------------------------------------------------------------------
+
+    def offer(self, entry: GroupEntry) -> None:
+        """Whoever asked for a group of that name was told that this is its number."""
+        self.offered[entry.gid] = entry
+        if len(self.offered) > MAX_OFFERED:
+            del self.offered[next(iter(self.offered))]
+
+    def _withdraw(self, directory: Directory) -> None:
+        """Groups that there are need no offer. A change that was finished after its coordinator was
+        gone may have given the number, or the name, to another one."""
+        self.offered = {
+            g: entry
+            for g, entry in self.offered.items()
+            if g not in directory.rows and entry.name not in directory.named
+        }
+
+    def of_number(self, directory: Directory, g: GroupId) -> GroupEntry | None:
+        """The group that has this number, or will have it."""
+        aim = self.aim_of(directory, g)
+        return self.offered.get(g) if aim is None else aim.entry
+
+    def of_name(self, directory: Directory, name: str) -> GroupEntry | None:
+        """The group that has this name, or will have it."""
+        g = directory.named.get(name)
+        if g is not None:
+            return directory.rows[g].entry
+        to_come = (*(aim.entry for aim in self.aims.values()), *self.offered.values())
+        return next((entry for entry in to_come if entry.name == name), None)
+
+    def highest(self, directory: Directory) -> GroupId:
+        """No group has a higher number, nor will have one."""
+        return max((*directory.rows, *self.aims, *self.offered), default=0)
+
+    def count(self, directory: Directory) -> int:
+        """How many groups there are, or will be."""
+        to_come = self.aims.keys() | self.offered.keys()
+        return len(directory.rows) + sum(g not in directory.rows for g in to_come)
 
     # -- what is aimed at -------------------------------------------------------------------------
 
@@ -538,6 +581,10 @@ class Target(PlainState):
             assert living, "only nodes that are there are aimed at"
             led = aim.leader in self.nodes or (aim.leader == NOBODY and not aim.members)
             assert led, "somebody who is there leads, unless there is no member"
+        given = {g: aim.entry for g, aim in self.aims.items()} | self.offered
+        names = [entry.name for entry in given.values()]
+        assert len(set(names)) == len(names), "a name is given to one group"
+        assert not any(map(directory.contradicts, given.values())), "no number is given twice"
         for g in self.founders:
             row, goal = directory.rows.get(g), self.aim_of(directory, g)
             begun = row is not None and goal is not None and row.members and goal.members
