@@ -228,6 +228,7 @@ def wishes(gid: int) -> Callable[[Scene], Iterator[msgspec.Struct]]:
             yield views.WantIn(s.entry(gid, protocol=protocol), "member")
         yield views.WantIn(s.entry(gid, order="nonsense", protocol="no such"), "guest", (), HUGE)
         yield views.WantOut(gid)
+        yield views.WantOut(gid, HUGE)
         yield views.WantMoved(gid, HUGE)
         yield views.WantRefounded(gid)
 

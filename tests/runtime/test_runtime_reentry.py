@@ -12,12 +12,13 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import Dissolved
+from ordercast.process.commands import Join
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime import reentry
 from ordercast.runtime.control import Refused
 from ordercast.runtime.inbox import Inbox
 from ordercast.runtime.presence import Presence
-from ordercast.runtime.reentry import why_no_seed
+from ordercast.runtime.reentry import Reentry, why_no_seed
 from ordercast.runtime.status import query_status
 from ordercast.runtime.stay import Stays
 from ordercast.trace.oracle import judge
@@ -420,6 +421,49 @@ async def test_a_read_that_is_cancelled_loses_neither_the_error_nor_what_follows
         await view_with(two, ("p1", "p2"))
 
 
+async def test_a_guest_that_joins_the_group_on_its_way_back_stays_a_member(
+    ordercast_cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its way back made it a guest again behind the back of its membership, which was shown
+    unchanged, and whose messages were never ordered."""
+    may_visit, visit = asyncio.Event(), Reentry._visit
+
+    async def visit_later(way_back: Reentry, stays: Stays, name: str) -> None:
+        await may_visit.wait()
+        await visit(way_back, stays, name)
+
+    monkeypatch.setattr(Reentry, "_visit", visit_later)
+    async with (
+        ordercast_cluster(2, order="total") as cluster,
+        oc.Node("guest", seeds=[cluster.leader.address]) as guest,
+    ):
+        await (await guest.send_to("main", b"as a guest")).ordered()
+        cluster.leader._presence.peers.bound[guest._presence.me.pid].abort("the cable was cut")
+        await until(lambda: guest.incarnation == 2)
+        group = await guest.join("main", order="total")
+        may_visit.set()
+        await back(guest)
+        assert not guest.stats()["guest_of"]
+        await (await guest.send_to("main", b"as a member")).ordered()
+        assert cluster.groups[0].members == group.members == ("p1", "p2", "guest")
+        cut_off_again = cluster.leader._presence.peers.bound[guest._presence.me.pid]
+        cut_off_again.abort("the cable was cut")
+        await back(guest, 3)
+        assert "main" in guest.stats()["groups"] and not guest.stats()["guest_of"]
+
+
+async def test_a_wish_to_be_a_guest_does_not_take_the_place_of_a_membership(
+    ordercast_cluster,
+) -> None:
+    async with ordercast_cluster(2, order="total") as cluster:
+        [two, group] = cluster.nodes[1], cluster.groups[1]
+        engine = two._presence.engine
+        engine.step([Join(group._member.group, "guest")])
+        await (await group.multicast(b"of a member")).ordered()
+        assert engine.stack.changes.wants_to_be_member(group._member.group.gid)
+        assert cluster.groups[0].members == ("p1", "p2")
+
+
 async def test_a_guest_is_a_guest_again(ordercast_cluster) -> None:
     async with (
         ordercast_cluster(1, order="total") as cluster,
@@ -586,7 +630,7 @@ async def test_a_group_that_is_something_else_now_is_lost_and_says_so(
         two = cluster.nodes[1]
         others = await cluster.join("other", order="fifo")
         seat = cluster.groups[1]._member
-        monkeypatch.setattr(seat, "group", type(seat.group)(9, "main", "fifo", "fifo", 1))
+        monkeypatch.setattr(seat, "group", type(seat.group)(9, "main", "fifo", "global_fifo", 1))
         cut(cluster, 1)
         await back(two)
         with pytest.raises(oc.OrderMismatch):

@@ -193,6 +193,9 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     "Changes: unmet is what is wanted": (
         "member", lambda node: node.changes.unmet.add(NOT_THERE),
     ),
+    "Changes: what is to be confirmed is said until it is": (
+        "member", lambda node: node.changes.unconfirmed.update({NOT_THERE: 1}),
+    ),
     "Changes: asks somebody": ("asks", put(attempt_of_change, asked=lambda _: set())),
     "Changes: asks somebody for rows, in a new term": (
         "asks", put(changes, lead=Lead.CATCHING_UP, anew=True),

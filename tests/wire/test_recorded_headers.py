@@ -2,7 +2,8 @@
 
 Each file is written once: `v1` to `v3`, `v5` and `v8` have the messages between nodes as they came,
 `v9` the packets of the cluster and the headers of all protocols since one kind of change serves all
-groups, `v11` those of the two protocols with one sequencer, whose views have no numbers any more.
+groups, `v11` those of the two protocols with one sequencer, whose views have no numbers any more,
+`v12` the packet by which a leave is confirmed that no view tells.
 What a later file has of a protocol takes the place of all before it. A change that makes one of
 these tests fail needs a new `header_version` of that protocol (or a new wire version, for messages
 between nodes), and a new file beside these.
@@ -31,7 +32,10 @@ RECORDED = {
         *json.loads((FOLDER / "v8" / "control.json").read_text()),
         *json.loads((FOLDER / "v10" / "control.json").read_text()),
     ],
-    "cluster": json.loads((FOLDER / "v9" / "cluster.json").read_text()),
+    "cluster": [
+        *json.loads((FOLDER / "v9" / "cluster.json").read_text()),
+        *json.loads((FOLDER / "v12" / "cluster.json").read_text()),
+    ],
     **json.loads((FOLDER / "v9" / "headers.json").read_text()),
     **json.loads((FOLDER / "v11" / "headers.json").read_text()),
 }

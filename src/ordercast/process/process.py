@@ -493,6 +493,10 @@ class Process(PlainState):
         return self.changes.target.of_name(self.changes.directory, name)
 
     def _join(self, join: Join) -> None:
+        """A member that is to be a guest instead must leave first: its own driver takes it for a
+        member until then."""
+        if join.part == "guest" and self.changes.wants_to_be_member(join.group.gid):
+            return
         self.open_group(join.group)
         want = WantIn(join.group, join.part, join.former, join.memory)
         if join.part == "guest" and self.page(join.group.protocol).together is not None:
@@ -593,6 +597,18 @@ class Process(PlainState):
             return []
         return self.changes.target.awaited(self.changes.directory, g)
 
+    def absent_since(self, g: GroupId, view: int) -> list[Absent]:
+        """Who went without a word, was in a later view of the group than this one, and may come
+        back with what it remembers of it."""
+        row, nodes = self.rows.get(g), () if self.node_view is None else self.node_view.nodes
+        forgotten = {(n.name, n.incarnation) for n in nodes if not n.remembers}
+        return [
+            a
+            for a in (() if row is None else row.absent)
+            if a.view > view
+            and not any(name == a.name and life > a.incarnation for name, life in forgotten)
+        ]
+
     def may_recover_with(self, name: str) -> bool:
         """There is no majority. Would the cluster go on if all who vote came back, that one among
         them, and is it this node's task to let them in?"""
@@ -634,7 +650,7 @@ class Process(PlainState):
 
     def may_close(self, g: GroupId) -> bool:
         """Is nothing of the group left that the driver has not seen, and nobody waits for us?"""
-        if g in self.changes.wants or not self.changes.is_out(g):
+        if not self.changes.is_out_for_good(g):
             return False
         machine = self.groups.machines.get(g)
         return machine is None or (g not in machine.member_of and not self.groups.gates.awaits(g))

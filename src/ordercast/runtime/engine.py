@@ -109,6 +109,9 @@ class Driver(Protocol):
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
 
+    def closed(self, group: GroupId) -> None:
+        """This node is out of the group, and no view of it can come any more."""
+
     def conflict(self, group: GroupId, origin: ProcessId, n: int, relay: ProcessId) -> None:
         """These two have said different things of a frame."""
 
@@ -201,7 +204,8 @@ class Engine:
         return codec
 
     def leave(self, g: GroupId) -> None:
-        """This node has had its last view of g, or has no use for it any more."""
+        """This node has had its last view of g, or wants none: it is closed as soon as no view of
+        it can come any more."""
         self._leaving.add(g)
         if not self._stepping:
             self._close_left()
@@ -217,6 +221,7 @@ class Engine:
         for g in [g for g in self._leaving if self.stack.may_close(g)]:
             self._leaving.discard(g)
             self.stack.close(g)
+            self._driver.closed(g)
             if g not in self.stack.groups.machines:  # else it is numbered here
                 self._close_channel(g)
 

@@ -9,7 +9,7 @@ from ordercast.runtime.arrived import Arrived
 from ordercast.runtime.state import State, bring_together
 from ordercast.runtime.state_giving import Giver
 from ordercast.runtime.state_request import Snapshot
-from ordercast.runtime.state_seeking import Seeking
+from ordercast.runtime.state_seeking import Memory, Seeking
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
@@ -36,16 +36,17 @@ class Inheriting:
         member.gate.wait(member)
         self._seeking.attach(member)
 
-    async def take(self, *, comes_back: bool, on_failure: Callable[[], None]) -> None:
-        """After the view: get the state and set it, then let the deliveries pass.
+    async def take(self, memory: Memory | None, *, on_failure: Callable[[], None]) -> None:
+        """After the view: get the state and set it, then let the deliveries pass. `memory`: this
+        node comes back, and remembers an earlier state.
 
         It is set now, unless the program has still to handle something of an earlier stay: then
         just before the first view, and `on_failure` is called if that fails.
         """
         member = self._member
-        snapshot = await self._seeking.fetch()
+        snapshot = await self._seeking.fetch(memory)
         if snapshot is not None:
-            if comes_back or self._has_unread():
+            if memory is not None or self._has_unread():
                 member.before_first_view = lambda: self._set_late(snapshot, on_failure)
             else:
                 self._set(snapshot)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ordercast.errors import FrameError, GroupClosed, NodeOut
+from ordercast.errors import FrameError, GroupClosed, NodeOut, OrdercastError
 from ordercast.runtime.inbox import Inbox
 from ordercast.runtime.items import Event, View
 
@@ -108,6 +108,10 @@ class Lifetime:
     def cannot_come_back(self, reason: str) -> None:
         """What stands in the way of the next incarnation at present."""
         self._outages[Outage.ENDED] = reason
+
+    def cannot_join_again(self, group: str, reason: OrdercastError) -> None:
+        """The next incarnation is in the cluster, and not in that group yet."""
+        self.cannot_come_back(f"it cannot join {group!r} again yet: {reason}")
 
     async def wait_until_out(self) -> None:
         """Returns when the node is out."""

@@ -42,6 +42,7 @@ from ordercast.runtime.plausible import check_entry
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.requests import Requests
 from ordercast.runtime.search import Search
+from ordercast.runtime.sending import Sending
 from ordercast.transport.tcp import Connection
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Part
@@ -171,6 +172,21 @@ class Nodeship:
     def quit(self, gid: GroupId) -> None:
         """Be out of this group."""
         self._presence.engine.step([Leave(gid)])
+
+    async def leave(self, sending: Sending) -> None:
+        """Let what was sent be ordered, then be out; returns when this node is.
+
+        One that was not let in yet says so at once, and so stops waiting to found an empty group.
+        It has no view to wait for, unless one is on its way.
+        """
+        is_in = sending.installed.done()
+        if is_in:
+            await sending.installed
+            await sending.progress.ordered.wait_for(sending.frames_sent)
+        self.quit(sending.group.gid)
+        if not is_in:
+            self._presence.engine.leave(sending.group.gid)
+        await asyncio.shield(sending.gone)
 
     # -- the way out ------------------------------------------------------------------------------
 

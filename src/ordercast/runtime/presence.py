@@ -350,6 +350,12 @@ class Presence:
         if visit is not None:
             visit.admit(is_guest)
 
+    def closed(self, group: GroupId) -> None:
+        """We are out of a group, for good: also if we never were in it."""
+        sending = self.groups.memberships.get(group) or self.groups.visits.get(group)
+        if sending is not None and not sending.gone.done():
+            sending.gone.set_result(None)
+
     def fault(self, peer: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
         self.peers.fault(peer, reason)

@@ -1,9 +1,10 @@
 """The way back of a node that is out: as its next incarnation, into all groups it was in.
 
 One task for each outage. It closes what is left of the old Presence, then makes a new one, again
-and again until some node that it knew lets it in; then it joins the groups again, in the same
-order. A name that the others have not given up yet is refused, like everything else that may pass:
-the way back ends only when the node is in, or is closed.
+and again until some node that it knew lets it in; then it joins the groups again, side by side: it
+asks for them in the order in which they were joined, and one that cannot be joined yet keeps it out
+of no other. A name that the others have not given up yet is refused, like everything else that may
+pass: the way back ends only when the node is in all its groups, or is closed.
 """
 
 from __future__ import annotations
@@ -188,13 +189,18 @@ class Reentry:
 
         One that is cut off has not ended. It goes on here, as soon as it hears a majority again.
         """
+        seats = [self._take_seat(stays, name) for name in self._absent.seats]
+        visits = [self._visit(stays, name) for name in self._absent.visits]
+        taking = [asyncio.ensure_future(one) for one in (*seats, *visits)]
         try:
-            for name in tuple(self._absent.seats):
-                await self._take_seat(stays, name)
-            for name in self._absent.visits:
-                await self._visit(stays, name)
+            for taken in asyncio.as_completed(taking):
+                await taken
         except NodeEnded:
             return False
+        finally:
+            for task in taking:
+                task.cancel()
+            await asyncio.gather(*taking, return_exceptions=True)
         return True
 
     async def _take_seat(self, stays: Stays, name: str) -> None:
@@ -203,18 +209,19 @@ class Reentry:
             try:
                 return await stays.rejoin(seat)
             except MAY_PASS as reason:
-                self._lifetime.cannot_come_back(f"it cannot join {name!r} again yet: {reason}")
+                self._lifetime.cannot_join_again(name, reason)
             except NodeEnded:
                 raise
             except OrdercastError as reason:
-                log.error("%r cannot be joined again: %s", name, reason)
-                stays.lose(seat, reason)
+                if self._absent.seats.get(name) is seat:  # else its program has left the group
+                    log.error("%r cannot be joined again: %s", name, reason)
+                    stays.lose(seat, reason)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _visit(self, stays: Stays, name: str) -> None:
         try:
-            await stays.visits.begun(name)
+            await stays.sender(name)  # a member, if its program has joined the group meanwhile
         except OrdercastError as reason:  # the next `send_to` will tell
             if isinstance(reason, NodeEnded) and not isinstance(reason, NotPrimary):
                 raise

@@ -177,8 +177,13 @@ class Sending:
 
     def check_not_ended(self) -> None:
         """The same, unless it may pass: who is cut off is in its groups, and goes on in them."""
-        if not isinstance(self.closed, NotPrimary):
+        if self.has_ended:
             self.check_open()
+
+    @property
+    def has_ended(self) -> bool:
+        """Can nothing be sent any more, for a reason that does not pass?"""
+        return self.closed is not None and not isinstance(self.closed, NotPrimary)
 
     def stable(self, frames: int) -> None:
         """All members consumed our frames up to this one."""

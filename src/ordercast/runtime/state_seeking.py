@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
@@ -23,6 +23,7 @@ from ordercast.errors import FrameError, StateUnavailable
 from ordercast.runtime.control import Control, StateGivenUp, StateSought, StateWanted
 from ordercast.runtime.state_request import Request, Snapshot
 from ordercast.runtime.taken import Taken
+from ordercast.views.target import REMEMBERING
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ ANSWER_S = 1.0  # seconds without an answer before the view: then it is done wit
 ROUND_S = 0.05  # seconds between two rounds over the members
 
 MAY_CHANGE = ("alike", "later")  # refusals after which it pays to ask again
+
+
+class Memory(NamedTuple):
+    """What a node that comes back remembers of the group."""
+
+    view: int  # the last one that its program has seen, and has the state of
+    asks_since: float  # to be in again, by the clock of the loop
 
 
 class Seeking:
@@ -83,8 +91,9 @@ class Seeking:
 
     # -- after the view ---------------------------------------------------------------------------
 
-    async def fetch(self) -> Snapshot | None:
-        """The state; None where this node is the group's first member and begins it."""
+    async def fetch(self, memory: Memory | None) -> Snapshot | None:
+        """The state; None where this node begins from its own: as the first member of the group, or
+        because it was in it before, and nobody else has a state."""
         loop = asyncio.get_running_loop()
         self._moved = loop.time()
         while True:
@@ -92,7 +101,7 @@ class Seeking:
                 snapshot = await self._from(pid)
                 if snapshot is not None:
                     return snapshot
-            if self._begins_here():
+            if self._begins_here(memory):
                 return None
             reasons = {reason for reason, _ in self._refusals.values()}
             late = loop.time() > self._moved + self._presence.options.join_timeout
@@ -109,14 +118,28 @@ class Seeking:
         promised = None if self._request is None else self._request.pid
         yield from sorted(self._others(), key=lambda pid: pid != promised)
 
-    def _begins_here(self) -> bool:
-        """Did all come with the same view, this node as the first that has a state?"""
+    def _begins_here(self, memory: Memory | None) -> bool:
+        """Is this node the first that has a state, of those who came with the same view?
+
+        They are all members; or the others joined without a state, and this node comes back.
+        """
         assert self._member is not None
         reasons = {pid: self._refusals[pid][0] for pid in self._others()}
-        if not set(reasons.values()) <= {"alike", "newcomer"}:
+        if not set(reasons.values()) <= {"alike", "newcomer", "none"}:
             return False
-        with_state = [p for p in self._member.first_members if reasons.get(p) != "newcomer"]
+        if "none" in reasons.values() and (memory is None or self._awaits_newer(memory)):
+            return False
+        without = ("newcomer", "none")
+        with_state = [p for p in self._member.first_members if reasons.get(p) not in without]
         return with_state[0] == self._presence.me.pid
+
+    def _awaits_newer(self, memory: Memory) -> bool:
+        """Is it worth waiting for a member that is absent? As long as an empty group would wait."""
+        assert self._member is not None
+        presence, now = self._presence, asyncio.get_running_loop().time()
+        is_late = now - memory.asks_since > REMEMBERING * presence.options.refound_ms / 1000
+        newer = presence.engine.stack.absent_since(self._member.group.gid, memory.view)
+        return bool(newer) and not is_late
 
     def _told(self) -> dict[str, str]:
         identities = self._presence.directory.identities

@@ -28,6 +28,7 @@ from ordercast.runtime.presence import Presence
 from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
+from ordercast.runtime.state_seeking import Memory
 from ordercast.runtime.visit import Visit, Visits
 from ordercast.views.groups import GroupEntry, SlowPolicy
 
@@ -52,6 +53,7 @@ class Stays:
         self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
+        self._asks_since: dict[Seat, float] = {}  # to be a member again, by the clock of the loop
         presence.reading.exclude = self._exclude
 
     async def join(
@@ -137,8 +139,15 @@ class Stays:
             raise visit_did_not_end(self._presence, name, timeout) from None
 
     async def sender(self, name: str) -> Sending:
-        """What sends to that group: this node's membership, or a visit, begun if need be."""
+        """What sends to that group: this node's membership, or a visit, begun if need be.
+
+        No visit is begun where this node is a member, or is about to be one: the machine knows one
+        part of a node in a group, and the later wish would take the place of the other.
+        """
         check_name("group", name)
+        seat = self._absent.seats.get(name)
+        if seat is not None:  # to be joined again: its stay until then says what that means
+            return seat.member
         if name in self._entering:
             raise UsageError(f"this node is about to join group {name!r}: await join, then send")
         for member in self._presence.groups.memberships.values():
@@ -180,27 +189,35 @@ class Stays:
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
         if inheriting is not None:
-            await self._inherit(inheriting, member, comes_back=seat is not None)
+            await self._inherit(inheriting, member, seat)
         return member
 
     async def _first_view(self, member: Membership, find: Find) -> bool:
-        """True when it has come; False if the group has got another number in the meantime."""
+        """True when it has come; False if the group has got another number in the meantime.
+
+        Who comes back does not stop asking: if an empty group is founded in that moment, by one
+        that remembers nothing, what this node remembers is lost.
+        """
         timeout = self._presence.options.join_timeout
         try:
-            async with asyncio.timeout(timeout):
-                return await is_let_in(self._presence, member, find)
-        except TimeoutError:
-            self._abandon(member)
-            raise no_first_view(self._presence, member.group.name, timeout) from None
-        except asyncio.CancelledError:
+            while True:
+                try:
+                    async with asyncio.timeout(timeout):
+                        return await is_let_in(self._presence, member, find)
+                except TimeoutError:
+                    name = member.group.name
+                    reason = no_first_view(self._presence, name, timeout)
+                    if self._absent.seats.get(name) is not member.seat:
+                        raise reason from None
+                    self._presence.lifetime.cannot_join_again(name, reason)
+        except BaseException:
             self._abandon(member)
             raise
 
-    async def _inherit(
-        self, inheriting: Inheriting, member: Membership, *, comes_back: bool
-    ) -> None:
+    async def _inherit(self, inheriting: Inheriting, member: Membership, seat: Seat | None) -> None:
+        memory = None if seat is None else Memory(_memory_of(seat), self._asks_since[seat])
         try:
-            await inheriting.take(comes_back=comes_back, on_failure=lambda: self._abandon(member))
+            await inheriting.take(memory, on_failure=lambda: self._abandon(member))
         except BaseException:
             self._abandon(member)
             raise
@@ -223,6 +240,7 @@ class Stays:
     async def rejoin(self, seat: Seat) -> None:
         """Be a member again, as the incarnation before this one was."""
         before, group = seat.member, seat.member.group
+        self._asks_since.setdefault(seat, asyncio.get_running_loop().time())
         member = await self.join(
             group.name, group.order, group.protocol, before.scope, before.state,
             durability=group.durability, level=group.delivery_level, slow=group.slow, seat=seat,
@@ -237,8 +255,11 @@ class Stays:
         return before.view.members
 
     def lose(self, seat: Seat, reason: OrdercastError) -> None:
-        """The node comes back without this seat."""
+        """The node comes back without this seat. It may be about to take it."""
         self._absent.seats.pop(seat.member.group.name, None)
+        for member in self._presence.groups.memberships.values():
+            if member.seat is seat:
+                self._abandon(member)
         self._presence.lifetime.end_stream_of(seat)
         seat.member.close(reason)
 
@@ -252,8 +273,9 @@ class Stays:
             for name, member in members.items()
             if member not in self._leaving and name not in self._entering  # that join will raise
         }
+        seats |= self._absent.seats
         visits = dict.fromkeys((*self.visits.open, *self._absent.visits))
-        self._absent = Absent(seats | self._absent.seats, tuple(visits))
+        self._absent = Absent(seats, tuple(name for name in visits if name not in seats))
         return self._absent
 
     async def leave(self, member: Membership) -> None:
@@ -305,10 +327,7 @@ class Stays:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, member: Membership, reason: TooSlow | None) -> None:
-        await asyncio.shield(member.installed)
-        await member.progress.ordered.wait_for(member.frames_sent)
-        self._presence.nodeship.quit(member.group.gid)
-        await asyncio.shield(member.gone)
+        await self._presence.nodeship.leave(member)
         self._finish(member, reason)
 
     def _finish(self, member: Membership, reason: TooSlow | None) -> None:
@@ -319,11 +338,11 @@ class Stays:
         member.close(reason or GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
-        """A join that was given up: leave as soon as there is something to leave."""
+        """A join that was given up: leave, or wish no longer to be let in."""
         member.seat = Seat(member, self._presence.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
             member.mute()
-        if self._presence.error is None and member.closed is None:
+        if self._presence.error is None and not member.has_ended:
             self._begin_to_leave(member)
 
 

@@ -88,8 +88,9 @@ class Visits:
             try:
                 if await is_let_in(presence, visit, find):
                     break
-            except asyncio.CancelledError:  # given up: leave as soon as there is something to leave
-                self._begin_to_leave(visit)
+            except BaseException:  # given up, or the next coordinator refuses
+                if not visit.has_ended:
+                    self._begin_to_leave(visit)
                 raise
             presence.groups.disown(visit)
         self.open[name] = visit
@@ -152,10 +153,7 @@ class Visits:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, visit: Visit) -> None:
-        await asyncio.shield(visit.installed)
-        await visit.progress.ordered.wait_for(visit.frames_sent)
-        self._presence.nodeship.quit(visit.group.gid)
-        await asyncio.shield(visit.gone)
+        await self._presence.nodeship.leave(visit)
         if self._presence.error is None:
             self._presence.groups.close_visit(visit)
         if not visit.joins:

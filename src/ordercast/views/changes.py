@@ -62,6 +62,7 @@ from ordercast.views.headers import (
     Change,
     Install,
     Installed,
+    LeaveConfirmed,
     Load,
     Next,
     Plan,
@@ -137,6 +138,8 @@ class Changes(PlainState):
         self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in, while it does
         self.unwants: set[GroupId] = set()  # groups it wants to be out of, until it wants in again
         self.unmet: set[GroupId] = set()  # those of both that do not stand so yet
+        self.leaves = 0  # of groups that had not let this node in: so often it wanted that
+        self.unconfirmed: dict[GroupId, int] = {}  # ... the number of such a wish, until it is so
         self.done = 0  # the last change that is installed here
         self.newest: Change | None = None  # ... itself
         self.prepared: Change | None = None
@@ -273,13 +276,26 @@ class Changes(PlainState):
         g = want.group.gid
         self.wants[g] = want
         self.unwants.discard(g)
+        self.unconfirmed.pop(g, None)
         self._say(groups, want)
 
+    def wants_to_be_member(self, g: GroupId) -> bool:
+        """Is this node a member of the group, or asks to be one?"""
+        want = self.wants.get(g)
+        return want is not None and want.part == "member"
+
     def want_out(self, groups: Groups, g: GroupId) -> None:
-        """Be out of a group. It is said at once, also if it is so: a join may be under way."""
+        """Be out of a group. It is said at once, also if it is so: a join may be under way. Then
+        the change that lets this node in may be, too, and the coordinator says when none is."""
         self.wants.pop(g, None)
         self.unwants.add(g)
-        self._say(groups, WantOut(g))
+        if self.is_out(g):
+            self.leaves += 1
+            self.unconfirmed[g] = self.leaves
+        self._say(groups, self._word_out(g))
+
+    def _word_out(self, g: GroupId) -> WantOut:
+        return WantOut(g, self.unconfirmed.get(g, 0))
 
     def _say(self, groups: Groups, wish: WantIn | WantOut) -> None:
         g = wish.gid if isinstance(wish, WantOut) else wish.group.gid
@@ -296,7 +312,7 @@ class Changes(PlainState):
     def press(self, groups: Groups) -> None:
         """Ask the coordinator again for what is not so yet."""
         for g in sorted(self.unmet) if self.nodes else ():
-            self._send(groups, (self.coordinator,), self.wants.get(g) or WantOut(g))
+            self._send(groups, (self.coordinator,), self.wants.get(g) or self._word_out(g))
 
     def tick(self, groups: Groups) -> None:
         """One heartbeat."""
@@ -339,8 +355,10 @@ class Changes(PlainState):
         change that was planned before it takes it back, it is unmet again."""
         for g in changed:
             want = self.wants.get(g)
+            if not self.is_out(g):  # it was let in all the same: the view without it will tell
+                self.unconfirmed.pop(g, None)
             if want is None:
-                is_so = g not in self.unwants or self.is_out(g)
+                is_so = g not in self.unwants or self.is_out_for_good(g)
             else:
                 is_so = self.is_in(groups, want)
             if is_so:
@@ -373,6 +391,10 @@ class Changes(PlainState):
         row = self.directory.rows.get(g)
         return row is None or self.me not in (*row.members, *row.guests)
 
+    def is_out_for_good(self, g: GroupId) -> bool:
+        """... and no change that is under way can let it in, as long as it does not ask again?"""
+        return self.is_out(g) and g not in self.unconfirmed and g not in self.wants
+
     # -- the coordinator --------------------------------------------------------------------------
 
     def _on_want_in(self, groups: Groups, src: ProcessId, want: WantIn) -> None:
@@ -389,8 +411,19 @@ class Changes(PlainState):
             self._lead_if_idle(groups)
 
     def _on_want_out(self, groups: Groups, src: ProcessId, want: WantOut) -> None:
+        plausible.bounded("number of a wish", want.number, 0)
         self.target.want_out(self.directory, src, want.gid, groups.page)
         self._lead_if_idle(groups)
+        if want.number and self._is_named_nowhere(src, want.gid):
+            self._send(groups, (src,), LeaveConfirmed(self.term, want.gid, want.number))
+
+    def _is_named_nowhere(self, p: ProcessId, g: GroupId) -> bool:
+        """Is p neither in the group nor in what becomes of it? While it is not known what all have
+        prepared, that may be a change which names p."""
+        decided = self.lead in (Lead.IDLE, Lead.INSTALLING)
+        rows = (self.directory.rows.get(g), None if decided else self.now.goal.get(g))
+        named = any(row is not None and p in (*row.members, *row.guests) for row in rows)
+        return not (named or self.anew)
 
     def _on_want_moved(self, groups: Groups, src: ProcessId, want: WantMoved) -> None:
         if self.target.migrate(self.directory, want.gid, want.to):
@@ -741,6 +774,11 @@ class Changes(PlainState):
         else:
             self.press(groups)
 
+    def _on_leave_confirmed(self, groups: Groups, src: ProcessId, word: LeaveConfirmed) -> None:
+        if self.unconfirmed.get(word.gid) == word.number:
+            del self.unconfirmed[word.gid]
+            self._compare(groups, (word.gid,))
+
     def _on_ask_rows(self, groups: Groups, src: ProcessId, ask: AskRows) -> None:
         self._send_rows(groups, (src,))
 
@@ -757,6 +795,9 @@ class Changes(PlainState):
             assert self.newest.number == self.done, "the newest change is the last one"
         assert not self.unwants.intersection(self.wants), "nobody wants in and out at once"
         assert self.unmet <= self.unwants.union(self.wants), "unmet is what is wanted"
+        assert self.unmet.intersection(self.unwants).issuperset(self.unconfirmed), (
+            "what is to be confirmed is said until it is"
+        )
         nodes = set(self.nodes)
         if self.lead is Lead.ASKING:
             assert self.now.asked and self.now.asked <= nodes, "asks somebody"

@@ -72,10 +72,20 @@ class WantIn(msgspec.Struct, frozen=True, array_like=True):
     memory: int = 0  # the view of the group that this process still remembers; 0: none
 
 
-class WantOut(msgspec.Struct, frozen=True, array_like=True):
+class WantOut(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True):
     """To the coordinator, until it is so: I want to be out of that group."""
 
     gid: GroupId
+    number: int = 0  # of a wish that the coordinator is to confirm; 0: the next view tells
+
+
+class LeaveConfirmed(msgspec.Struct, frozen=True, array_like=True):
+    """From the coordinator, to one that is out of that group and wants to be: no change that is
+    under way lets it in."""
+
+    term: int
+    gid: GroupId
+    number: int  # of its wish
 
 
 class WantMoved(msgspec.Struct, frozen=True, array_like=True):
@@ -172,5 +182,5 @@ class Rows(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True
 
 CHANGE_HEADERS: tuple[type[msgspec.Struct], ...] = (
     WantIn, WantOut, WantMoved, WantDrained, WantRefounded, Load, Stop, Report, Plan, Ready,
-    Install, Installed, AskRows, Rows,
+    Install, Installed, AskRows, Rows, LeaveConfirmed,
 )  # fmt: skip

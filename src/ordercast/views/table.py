@@ -14,6 +14,7 @@ from ordercast.views.headers import (
     AskRows,
     Install,
     Installed,
+    LeaveConfirmed,
     Load,
     Plan,
     Ready,
@@ -91,6 +92,10 @@ TABLE: dict[type[msgspec.Struct], Rule] = {
     ),
     AskRows: Rule("_on_ask_rows", Says.COORDINATOR, "one answer"),
     Rows: Rule("_on_rows", Says.ROWS, "for good: it is the directory of groups", "the next view"),
+    LeaveConfirmed: Rule(
+        "_on_leave_confirmed", Says.COORDINATOR, "it concerns the receiver's own wish", "the view "
+        "names it all the same",
+    ),
 }  # fmt: skip
 
 
