@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ordercast.core.events import Multicast, View
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.waiting import NOBODY
 from ordercast.membership.agreement_headers import Ballot
 from ordercast.membership.agreement_table import Standing
@@ -22,7 +23,7 @@ from ordercast.views.directory import Directory
 from ordercast.views.flush import FrameFlush
 from ordercast.views.headers import AskRows, Row, WantIn
 from ordercast.views.states import Flushing, Lead, Stage
-from ordercast.views.target import Aim
+from ordercast.views.target import Aim, Target
 from tests.views.spoiled_service import BOOK, SEAT, SERVICE
 from tests.views.spoiling import HUGE, NOT_THERE, Spoil, put
 
@@ -45,6 +46,10 @@ def changes(node: Process) -> Changes:
 
 def directory(node: Process) -> Directory:
     return node.changes.directory
+
+
+def target(node: Process) -> Target:
+    return node.changes.target
 
 
 def flush(node: Process) -> FrameFlush:
@@ -212,6 +217,12 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     "Changes: nothing stays stopped": (
         "coordinator", put(changes, halted=lambda _: {1}),
     ),
+    "Changes: views are numbered in this lineage": (
+        "coordinator", put(target, numbers=lambda _: ViewNumbers.of(1, 0, 1)),
+    ),
+    "Changes: eras limit numbers of views": (
+        "member", put(target, numbers=lambda _: ViewNumbers(-HUGE)),
+    ),
     "Ahead: every packet is counted": ("member", _takes_a_packet_uncounted),
     "Ahead: and once": ("member", _takes_a_packet_twice),
 }  # fmt: skip
@@ -287,7 +298,7 @@ TARGET: dict[str, tuple[str, Spoil]] = {
         "member", lambda node: directory(node).empty.add(1),
     ),
     "Directory: a row is listed under its group": ("member", _listed_elsewhere),
-    "Directory: numbers of views and eras rise from 0": ("member", row_with(era=lambda _: 0)),
+    "Directory: numbers of views and eras rise from 0": ("member", row_with(number=lambda _: -1)),
     "Directory: nobody is in a group twice": (
         "member", row_with(members=lambda row: (*row.members, row.members[0])),
     ),

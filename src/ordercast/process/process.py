@@ -102,9 +102,7 @@ class Process(PlainState):
         self.out = Output() if out is None else out
         stride = 1 if cluster_options.partition == "primary" else VIEW_STRIDE
         is_lossy = STRENGTH[network] < STRENGTH["N1"]
-        self.options = msgspec.structs.replace(
-            options or Options(), view_stride=stride, lossy=is_lossy
-        )
+        self.options = msgspec.structs.replace(options or Options(), lossy=is_lossy)
         self.cluster_options = cluster_options
         self.agreement = Agreement(node, cluster_options)
         refound_ticks = cluster_options.refound_ms // cluster_options.heartbeat_ms

@@ -48,6 +48,7 @@ import msgspec
 from ordercast.core.changing import Changing, End, Ending, Held, NextEra
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
@@ -174,6 +175,8 @@ class Changes(PlainState):
         self.coordinator = view.coordinator
         self.voters = view.voters if self.votes else ()
         self.dissolving = view.into >= 0
+        stride = self.target.numbers.stride
+        self.target.numbers = ViewNumbers.of(view.id.generation, view.id.fork, stride)
         if view.term == self.term:
             new = [node for node in view.nodes if node.pid not in before]
             if self.leads:
@@ -445,8 +448,9 @@ class Changes(PlainState):
         if report.attempt != self.now.number or src not in self.now.asked:
             return  # of an attempt that was given up, or said twice
         plausible.report(
-            report, self.done, self.now.goal, self.directory, groups.page, anew=self.anew
-        )
+            report, self.done, self.now.goal, self.directory, groups.page, self.target.numbers,
+            anew=self.anew,
+        )  # fmt: skip
         self.now.asked.discard(src)
         self.now.reports[src] = report
         if not self.now.asked:
@@ -505,18 +509,26 @@ class Changes(PlainState):
     def _prepared_by_all(self) -> Change | None:
         """A change for which everybody who lives is ready: one that is gone may have installed it,
         and shown its views. Where every side goes on, it may as well have planned another one
-        since, with views of the same numbers; then each side goes its own way."""
+        since, with views of the same numbers; then each side goes its own way. So may those who
+        were lost before a recovery: what was planned before it is void."""
         if not self.votes:
             return None
         for report in self.now.reports.values():
             change = report.prepared
             if change is None or change.number != self.done + 1:
                 continue
+            if not self._is_of_this_lineage(change):
+                continue
             part = [r for p, r in self.now.reports.items() if p in change.who]
             complete = set(change.who).intersection(self.nodes) <= set(self.now.reports)
             if complete and all(r.prepared and r.prepared.name == change.name for r in part):
                 return change
         return None
+
+    def _is_of_this_lineage(self, change: Change) -> bool:
+        """Was it planned since the cluster was last recovered?"""
+        low = self.target.numbers.low
+        return all(coming.row.number >= low for coming in change.groups)
 
     def _endings(self) -> dict[str, dict[GroupId, Ending]]:
         """By protocol: the groups that change, and what was reported of them."""
@@ -665,7 +677,7 @@ class Changes(PlainState):
 
     def _check_change(self, groups: Groups, change: Change) -> None:
         """Can this be the next change, as far as this node knows?"""
-        plausible.change(change, self.directory, groups.page)
+        plausible.change(change, self.directory, groups.page, self.target.numbers)
         for machine, nexts in self._by_machine(groups, change):
             machine.check_ends(nexts)
 
@@ -700,7 +712,7 @@ class Changes(PlainState):
 
     def _on_rows(self, groups: Groups, src: ProcessId, rows: Rows) -> None:
         """A directory for one that has none, or an old one."""
-        plausible.rows(rows, self.done, self.directory, groups.page)
+        plausible.rows(rows, self.done, self.directory, groups.page, self.target.numbers)
         if rows.number < self.done or (rows.number == self.done and self.done):
             return
         self.done, self.newest = rows.number, rows.newest
@@ -762,6 +774,11 @@ class Changes(PlainState):
             )
         else:
             assert not (self.leads and self.halted), "nothing stays stopped"
+            earlier = list(self.target.of_earlier_lineages(self.directory))
+            assert not (self.leads and earlier), "views are numbered in this lineage"
+        highest = self.target.numbers.highest
+        rows = self.directory.rows.values()
+        assert all(row.number <= highest(row.era) for row in rows), "eras limit numbers of views"
         self.ahead.invariants()
         self.directory.invariants()
         if self.leads:
