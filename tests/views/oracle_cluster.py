@@ -67,6 +67,8 @@ class OracleNode:
             self.changes.coordinator = view.coordinator
             for row in rows.values():
                 self.changes.directory.put(row)
+                if pid in row.members:
+                    self.changes.wants[row.entry.gid] = WantIn(row.entry, "member")
             if self.changes.leads:
                 self.changes.target.begin(self.changes.directory, nodes, {}, self.page)
             nexts = tuple(Next(row, NumbersEnd(0, pid)) for row in rows.values())

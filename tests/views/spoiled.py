@@ -21,7 +21,7 @@ from ordercast.process.process import Process
 from ordercast.views.changes import Changes
 from ordercast.views.directory import Directory
 from ordercast.views.flush import FrameFlush
-from ordercast.views.headers import AskRows, Row, WantIn
+from ordercast.views.headers import AskRows, Row
 from ordercast.views.states import Flushing, Lead, Stage
 from ordercast.views.target import Aim, Target
 from tests.views.spoiled_service import BOOK, SEAT, SERVICE
@@ -163,12 +163,6 @@ def _prepares_a_later_one(node: Process) -> None:
     found.stage = Stage.FETCHING
 
 
-def _wants_both(node: Process) -> None:
-    row = next(iter(node.changes.directory.rows.values()))
-    node.changes.wants[row.entry.gid] = WantIn(row.entry, "member")
-    node.changes.unwants.add(row.entry.gid)
-
-
 def _aims_two_eras_on(node: Process) -> None:
     goal = node.changes.now.goal
     g = min(goal)
@@ -194,8 +188,7 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     "Changes: the newest change is the last one": (
         "member", put(changes, newest=lambda change: replace(change, number=change.number - 1)),
     ),
-    "Changes: nobody wants in and out at once": ("member", _wants_both),
-    "Changes: unmet is what is wanted": (
+    "Changes: unmet is what is wanted, or has this node": (
         "member", lambda node: node.changes.unmet.add(NOT_THERE),
     ),
     "Changes: asks somebody": ("asks", put(attempt_of_change, asked=lambda _: set())),

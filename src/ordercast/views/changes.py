@@ -132,8 +132,7 @@ class Changes(PlainState):
         self.dissolving = False  # this side ends in order: one last change, of all groups
         self.directory = Directory()
         self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in, while it does
-        self.unwants: set[GroupId] = set()  # groups it wants to be out of, until it wants in again
-        self.unmet: set[GroupId] = set()  # those of both that do not stand so yet
+        self.unmet: set[GroupId] = set()  # ... and is not; or is in, and does not want to be
         self.done = 0  # the last change that is installed here
         self.newest: Change | None = None  # ... itself
         self.prepared: Change | None = None
@@ -271,13 +270,12 @@ class Changes(PlainState):
         """Be in a group. It is said at once, also if it is so: a leave may be under way."""
         g = want.group.gid
         self.wants[g] = want
-        self.unwants.discard(g)
         self._say(groups, want)
 
     def want_out(self, groups: Groups, g: GroupId) -> None:
-        """Be out of a group. It is said at once, also if it is so: a join may be under way."""
+        """Be out of a group. It is said at once, also if it is so: a join may be under way. Should
+        that take this node in, it is in a group that it does not want to be in, and says so."""
         self.wants.pop(g, None)
-        self.unwants.add(g)
         self._say(groups, WantOut(g))
 
     def _say(self, groups: Groups, wish: WantIn | WantOut) -> None:
@@ -335,14 +333,11 @@ class Changes(PlainState):
 
     def _compare(self, groups: Groups, changed: Iterable[GroupId]) -> None:
         """Which wishes are met, after these groups changed. A wish is no event but a state: if a
-        change that was planned before it takes it back, it is unmet again."""
+        change that was planned before it takes it back, it is unmet again. Nobody need remember
+        where it does not want to be: that is every group that it does not want to be in."""
         for g in changed:
             want = self.wants.get(g)
-            if want is None:
-                is_so = g not in self.unwants or self.is_out(g)
-            else:
-                is_so = self.is_in(groups, want)
-            if is_so:
+            if self.is_out(g) if want is None else self.is_in(groups, want):
                 self.unmet.discard(g)
             else:
                 self.unmet.add(g)
@@ -728,7 +723,8 @@ class Changes(PlainState):
         ]
         self.directory.replace(rows.rows, rows.floor)
         groups.begin(rows.number, nexts)
-        self._compare(groups, (*self.wants, *self.unwants))
+        part_in = self.directory.of.get(self.me, ())
+        self._compare(groups, (*self.wants, *self.unmet, *part_in))
         if self.lead is Lead.CATCHING_UP:
             self._aim_anew(groups)
             self._ask(groups)
@@ -749,8 +745,8 @@ class Changes(PlainState):
         assert untold == (self.prepared is None), "what is prepared was planned"
         if self.newest is not None:
             assert self.newest.number == self.done, "the newest change is the last one"
-        assert not self.unwants.intersection(self.wants), "nobody wants in and out at once"
-        assert self.unmet <= self.unwants.union(self.wants), "unmet is what is wanted"
+        part_in = self.directory.of.get(self.me, ())
+        assert self.unmet <= {*self.wants, *part_in}, "unmet is what is wanted, or has this node"
         nodes = set(self.nodes)
         if self.lead is Lead.ASKING:
             assert self.now.asked and self.now.asked <= nodes, "asks somebody"
