@@ -97,6 +97,9 @@ class OracleNode:
         for p in to:
             self.sent.append((p, "cluster", header))
 
+    def forget(self, forgotten) -> None:
+        assert not forgotten, "there are few groups"
+
     def blame(self, p, why) -> None:
         raise PeerError(f"{p}: {why}")
 

@@ -383,6 +383,12 @@ class Process(PlainState):
         if known and g not in self.groups.asked_for and not self.groups.takes_part(g):
             self.groups.close(g)
 
+    def forget(self, forgotten: Iterable[GroupId]) -> None:
+        """Nobody was in these groups: who numbered one of them does so no more."""
+        for g in forgotten:
+            if g not in self.groups.asked_for:
+                self.groups.close(g)
+
     def dissolved(self) -> None:
         """All groups of this side have ended."""
         self.agreement.sides.dissolved(self)

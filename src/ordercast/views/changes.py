@@ -105,6 +105,9 @@ class Groups(Protocol):
     def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
         """Eras end, and the next ones begin, at all machines concerned."""
 
+    def forget(self, forgotten: Iterable[GroupId]) -> None:
+        """The directory has no rows of these groups any more, since nobody was in them."""
+
     def send(self, to: tuple[ProcessId, ...], header: msgspec.Struct) -> None:
         """A packet of the cluster."""
 
@@ -689,7 +692,6 @@ class Changes(PlainState):
         nexts = [self._next_era(groups, coming) for coming in change.groups]
         for coming in change.groups:
             self.directory.put(coming.row)
-        self.target.forget(self.directory.prune())
         if self.leads and change is self.now.planned:
             rows = [coming.row for coming in change.groups]
             self.target.installed(self.directory, rows, groups.page)
@@ -700,6 +702,9 @@ class Changes(PlainState):
             machine.unprepare(begun)
         groups.begin(change.number, nexts)
         self._compare(groups, begun)
+        forgotten = self.directory.prune()  # at last: a group of this change may be among them
+        self.target.forget(forgotten)
+        groups.forget(forgotten)
 
     def _aim_anew(self, groups: Groups) -> None:
         nodes = tuple(self.nodes.values())
@@ -723,6 +728,7 @@ class Changes(PlainState):
         ]
         self.directory.replace(rows.rows, rows.floor)
         groups.begin(rows.number, nexts)
+        groups.forget([g for g in known if g not in self.directory.rows])
         part_in = self.directory.of.get(self.me, ())
         self._compare(groups, (*self.wants, *self.unmet, *part_in))
         if self.lead is Lead.CATCHING_UP:
