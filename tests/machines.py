@@ -22,7 +22,7 @@ from ordercast.core.events import (
     View,
 )
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import next_view_number
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.output import Output
 from ordercast.core.protocol import Options, OrderingProtocol
 from ordercast.core.uniting import FrameKey, unite
@@ -295,7 +295,7 @@ class Plan:
         """A new era; a new number only if the members differ."""
         view, number = self.view, self.view.number
         if self.members != view.members:
-            number = next_view_number(number, view.leader, 1)
+            number = ViewNumbers().after(number, view.leader)
         era = view.era + 1
         return View(view.group, number, self.members, view.leader, era, start, guests=self.guests)
 

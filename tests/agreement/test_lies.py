@@ -31,6 +31,7 @@ from ordercast.membership.agreement_headers import (
 )
 from ordercast.membership.agreement_table import RULES, TABLE, TRANSITIONS, Standing
 from ordercast.membership.node_view import NodeEntry, ViewId
+from ordercast.membership.plausible import MAX_RECOVERIES
 from tests.agreement import faulty_agreements as faulty
 from tests.agreement.fuzzed_cluster import STRANGER, lying_run, probe_run
 from tests.agreement.scripted_cluster import ScriptedCluster
@@ -195,6 +196,7 @@ def test_that_a_view_was_decided_is_not_believed_against_the_word_of_a_majority(
     [
         {"id": ViewId(0, 0, HUGE)},
         {"id": ViewId(HUGE, 1, 5)},
+        {"id": ViewId(MAX_RECOVERIES + 1, 1, 9), "parent": ViewId(1, 1, 8)},
         {"id": ViewId(0, 7, 5)},
         {"term": HUGE},
         {"voters": ()},

@@ -67,6 +67,8 @@ class OracleNode:
             self.changes.coordinator = view.coordinator
             for row in rows.values():
                 self.changes.directory.put(row)
+                if pid in row.members:
+                    self.changes.wants[row.entry.gid] = WantIn(row.entry, "member")
             if self.changes.leads:
                 self.changes.target.begin(self.changes.directory, nodes, {}, self.page)
             nexts = tuple(Next(row, NumbersEnd(0, pid)) for row in rows.values())
@@ -97,6 +99,9 @@ class OracleNode:
     def send(self, to, header) -> None:
         for p in to:
             self.sent.append((p, "cluster", header))
+
+    def forget(self, forgotten) -> None:
+        assert not forgotten, "there are few groups"
 
     def blame(self, p, why) -> None:
         raise PeerError(f"{p}: {why}")
@@ -420,6 +425,13 @@ class OracleCluster:
             self.step(p, lambda n, refound=refound: n.changes.ask_coordinator(n, refound))
         return bool(waiting)
 
+    def ask_again(self):
+        """A heartbeat of those who wait to hear that they are out: nobody else needs one."""
+        waiting = [p for p in sorted(self.living) if self.nodes[p].changes.unconfirmed]
+        for p in waiting:
+            self.step(p, lambda node: (node.changes.press(node), node.changes.run_local(node)))
+        return bool(waiting)
+
     def run(self, limit=60_000):
         rng = self.rng
         idle = 0
@@ -447,6 +459,8 @@ class OracleCluster:
                     continue
                 idle += 1
                 if idle < 3 and self.refound():
+                    continue
+                if idle < 6 and self.ask_again():
                     continue
                 return self
             key = rng.choice(channels)

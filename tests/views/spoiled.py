@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ordercast.core.events import Multicast, View
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.waiting import NOBODY
 from ordercast.membership.agreement_headers import Ballot
 from ordercast.membership.agreement_table import Standing
@@ -20,9 +21,9 @@ from ordercast.process.process import Process
 from ordercast.views.changes import Changes
 from ordercast.views.directory import Directory
 from ordercast.views.flush import FrameFlush
-from ordercast.views.headers import AskRows, Row, WantIn
+from ordercast.views.headers import AskRows, Row
 from ordercast.views.states import Flushing, Lead, Stage
-from ordercast.views.target import Aim
+from ordercast.views.target import Aim, Target
 from tests.views.spoiled_service import BOOK, SEAT, SERVICE
 from tests.views.spoiling import HUGE, NOT_THERE, Spoil, put
 
@@ -45,6 +46,10 @@ def changes(node: Process) -> Changes:
 
 def directory(node: Process) -> Directory:
     return node.changes.directory
+
+
+def target(node: Process) -> Target:
+    return node.changes.target
 
 
 def flush(node: Process) -> FrameFlush:
@@ -158,12 +163,6 @@ def _prepares_a_later_one(node: Process) -> None:
     found.stage = Stage.FETCHING
 
 
-def _wants_both(node: Process) -> None:
-    row = next(iter(node.changes.directory.rows.values()))
-    node.changes.wants[row.entry.gid] = WantIn(row.entry, "member")
-    node.changes.unwants.add(row.entry.gid)
-
-
 def _aims_two_eras_on(node: Process) -> None:
     goal = node.changes.now.goal
     g = min(goal)
@@ -189,8 +188,7 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     "Changes: the newest change is the last one": (
         "member", put(changes, newest=lambda change: replace(change, number=change.number - 1)),
     ),
-    "Changes: nobody wants in and out at once": ("member", _wants_both),
-    "Changes: unmet is what is wanted": (
+    "Changes: unmet is what is wanted, or has this node": (
         "member", lambda node: node.changes.unmet.add(NOT_THERE),
     ),
     "Changes: what is to be confirmed is said until it is": (
@@ -214,6 +212,12 @@ CHANGES: dict[str, tuple[str, Spoil]] = {
     ),
     "Changes: nothing stays stopped": (
         "coordinator", put(changes, halted=lambda _: {1}),
+    ),
+    "Changes: views are numbered in this lineage": (
+        "coordinator", put(target, numbers=lambda _: ViewNumbers.of(1, 0, 1)),
+    ),
+    "Changes: eras limit numbers of views": (
+        "member", put(target, numbers=lambda _: ViewNumbers(-HUGE)),
     ),
     "Ahead: every packet is counted": ("member", _takes_a_packet_uncounted),
     "Ahead: and once": ("member", _takes_a_packet_twice),
@@ -302,7 +306,7 @@ TARGET: dict[str, tuple[str, Spoil]] = {
     "Directory: a name is of one group": (
         "member", lambda node: directory(node).named.popitem(),
     ),
-    "Directory: numbers of views and eras rise from 0": ("member", row_with(era=lambda _: 0)),
+    "Directory: numbers of views and eras rise from 0": ("member", row_with(number=lambda _: -1)),
     "Directory: nobody is in a group twice": (
         "member", row_with(members=lambda row: (*row.members, row.members[0])),
     ),

@@ -31,6 +31,8 @@ MENDED = [  # schedules that found a fault once
     (1013, "hybrid", 0, 1, ("arrivals",)),
     (1008, "hybrid", 0, 1, ("restless",)),
     (400000, "hybrid", 0, 1, ("storm",)),
+    (910316, "hybrid", 0, 1, ("storm", "restless", "arrivals")),
+    (910279, "causal-total", 0, 1, ("storm", "restless", "arrivals")),
 ]
 
 

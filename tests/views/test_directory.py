@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ordercast.process.commands import Join, Leave
 from ordercast.views import directory as module
 from ordercast.views.directory import Directory
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Absent, Row
+from tests.fuzzing.few_nodes import FewNodes
 
 
 def row(g, era=1, members=(), absent=()):
@@ -38,3 +42,22 @@ def test_a_group_that_was_forgotten_begins_above_all_that_it_may_have_had():
     target.want_in(directory, 1, WantIn(row(4).entry, "member"), pages)
     founded = target.next_rows(directory, (), pages)[4]
     assert (founded.number, founded.era) == (7, 7)
+
+
+@pytest.mark.parametrize(("order", "protocol"), [("total", "sequencing"), ("causal", "cbcast")])
+def test_whoever_numbered_a_group_that_is_forgotten_closes_it(order, protocol, monkeypatch):
+    """Also one that is forgotten in the change in which its last member went: the others have
+    come to higher eras."""
+    monkeypatch.setattr(module, "MAX_EMPTY", 2)
+    cluster = FewNodes(2)
+    for g in range(2, 9):
+        for _ in range(4 if g < 4 else 1):
+            cluster.step(1, Join(GroupEntry(g, f"g{g}", order, protocol, 0), "member"))
+            cluster.carry()
+            cluster.step(1, Leave(g))
+            cluster.carry()
+        cluster.nodes[1].close(g)
+    for node in cluster.nodes.values():
+        assert len(node.rows) == 3 and node.groups.machines.keys() <= node.rows.keys()
+        assert node.groups.entries.keys() <= node.rows.keys()
+    assert not cluster.faults

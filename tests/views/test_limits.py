@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ordercast.core.events import Receive
+from ordercast.process.commands import Join, Leave
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.views.ahead import MAX_AHEAD, MAX_AHEAD_BYTES
 from ordercast.views.flush import PIECE, PIECE_BYTES, FetchFrames, FrameBody
@@ -75,6 +76,37 @@ def told_to_one_alone(protocol, sizes):
         cluster.flight = [(q, packet) for q, packet in cluster.flight if q == 1]
         cluster.carry()
     return cluster, bodies
+
+
+def test_a_node_that_has_left_many_groups_keeps_nothing_of_them():
+    cluster = FewNodes(2)
+    changes = cluster.nodes[1].changes
+    for g in range(2, 30):
+        cluster.step(1, Join(GroupEntry(g, f"g{g}", "causal", "cbcast", 0), "member"))
+        cluster.carry()
+        assert changes.wants.keys() == {1, g} and not changes.unmet
+        cluster.step(1, Leave(g))
+        cluster.carry()
+    assert changes.wants.keys() == {1} and not changes.unmet
+    kept = {name for name, table in vars(changes).items() if isinstance(table, set | dict | list)}
+    assert all(len(getattr(changes, name)) <= 2 for name in kept)
+
+
+def test_a_change_that_was_planned_before_a_wish_to_be_out_does_not_keep_a_node_in():
+    """The coordinator dies between the two words, after it planned with the first alone: what all
+    have prepared is installed, and the next coordinator hears again who wants to be out."""
+    cluster = FewNodes(3)
+    entry = GroupEntry(2, "h", "causal", "cbcast", 0)
+    cluster.step(2, Join(entry, "member"))
+    while cluster.nodes[2].changes.prepared is None:
+        p, packet = cluster.flight.pop(0)
+        cluster.step(p, packet)
+    cluster.flight = [(q, packet) for q, packet in cluster.flight if q != 0]
+    cluster.step(2, Leave(2))
+    assert cluster.nodes[2].changes.unmet == {2}, "it is out, and that is not confirmed"
+    cluster.kill(0)
+    assert cluster.nodes[1].rows[2].members == () and not cluster.nodes[2].changes.unmet
+    assert cluster.nodes[1].rows[2].number == 2, "it was in, and went"
 
 
 FLUSHED = [name for name, page in PROTOCOLS.items() if page.together is None]

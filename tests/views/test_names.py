@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ordercast.core.changing import NumbersEnd
+from ordercast.core.numbers import ViewNumbers
 from ordercast.errors import PeerError
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.views import plausible
@@ -13,6 +14,7 @@ from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Change, Next, Row, Rows
 
 pages = PROTOCOLS.__getitem__
+NUMBERS = ViewNumbers()
 
 
 def row(g: int, name: str, era: int = 1) -> Row:
@@ -26,7 +28,7 @@ def change(*rows: Row) -> Change:
 def test_groups_of_different_names_are_founded_in_one_change():
     directory = Directory()
     directory.put(row(1, "x"))
-    plausible.change(change(row(1, "x", 2), row(2, "y"), row(3, "z")), directory, pages)
+    plausible.change(change(row(1, "x", 2), row(2, "y"), row(3, "z")), directory, pages, NUMBERS)
 
 
 @pytest.mark.parametrize("rows", [(row(2, "x"),), (row(2, "y"), row(3, "y"))])
@@ -34,13 +36,13 @@ def test_a_change_gives_nobody_the_name_of_another_group(rows):
     directory = Directory()
     directory.put(row(1, "x"))
     with pytest.raises(PeerError, match="has the name of another one"):
-        plausible.change(change(*rows), directory, pages)
+        plausible.change(change(*rows), directory, pages, NUMBERS)
 
 
 def test_a_directory_has_no_name_twice():
     said = Rows(1, 0, None, (row(1, "x"), row(2, "x")), 0)
     with pytest.raises(PeerError, match="two groups have one name"):
-        plausible.rows(said, 0, Directory(), pages)
+        plausible.rows(said, 0, Directory(), pages, NUMBERS)
 
 
 def test_the_name_of_a_group_that_was_forgotten_is_free(monkeypatch):

@@ -321,7 +321,7 @@ class WishesAreEvents(Changes):
         if not self.is_in(groups, want):
             super().want_in(groups, want)
         else:
-            self.unwants.discard(want.group.gid)
+            self.wants[want.group.gid] = want
             self.unmet.discard(want.group.gid)
 
 

@@ -1,8 +1,10 @@
-"""Two small records of numbers that every protocol needs."""
+"""How views of groups are numbered; and two small records of numbers that every protocol needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.core.state import PlainState
@@ -11,13 +13,48 @@ from ordercast.errors import PeerError
 MAX_COUNT = 2**53  # no honest counter comes this far
 
 
-def next_view_number(before: int, leader: ProcessId, stride: int, leap: int = 1) -> int:
-    """The number of the next view of a group.
+MAX_ERA = 2**32 - 1  # eras travel in four bytes
 
-    Where two sides of a partition may go on, each numbers views of its own: with a stride the
-    leader's number is part of it, so that no two sides ever give the same one.
+FORK_VIEWS = 10**8  # between the first numbers of two recoveries of the same generation
+FORKS = 900  # ... of which so many differ
+GENERATION_VIEWS = 10**11  # between the first numbers of two generations: above all of the forks
+MAX_GENERATION = MAX_COUNT // GENERATION_VIEWS - 1  # no cluster is recovered more often
+
+
+class ViewNumbers(msgspec.Struct, frozen=True):
+    """The numbers that views of groups have in one lineage of a cluster.
+
+    Nobody may give a number that others gave, of whom it has not heard. Where two sides of a
+    partition may go on, each numbers views of its own: with a stride the leader's number is part
+    of it. Where a cluster was recovered without a majority, others may have gone on for as long as
+    eras last: whoever goes on begins above all that they can have given.
+
+    A view number rises by one step at most with every era. So the era limits it, also for a peer
+    that lies.
     """
-    return before + leap if stride == 1 else (before // stride + 1) * stride + leader % stride
+
+    low: int = 0  # the lowest number that is given in this lineage
+    stride: int = 1  # more than 1 where every side of a partition goes on
+
+    @classmethod
+    def of(cls, generation: int, fork: ProcessId, stride: int) -> ViewNumbers:
+        """Of the cluster that was recovered so often, last by that process."""
+        lane = fork % FORKS if generation else 0
+        return cls(generation * GENERATION_VIEWS + lane * FORK_VIEWS, stride)
+
+    def after(self, before: int, leader: ProcessId) -> int:
+        """The number of the next view of a group."""
+        if self.stride == 1:
+            return max(before + 1, self.low)
+        return (before // self.stride + 1) * self.stride + leader % self.stride
+
+    def below(self, era: int) -> int:
+        """A view of a later era has a higher number than this, whatever group it is of."""
+        return self.low + era * self.stride
+
+    def highest(self, era: int) -> int:
+        """No view of this era has a higher number."""
+        return self.below(era) + self.stride - 1
 
 
 class NumberSet(PlainState):

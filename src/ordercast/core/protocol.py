@@ -69,7 +69,6 @@ class Options(msgspec.Struct, frozen=True):
     hearsay: bool = True  # false, to compare: nothing heard of the groups of others is passed on
     bodies_apart: bool = False  # senders bring bodies to the members, sequencers only numbers
     delivery_level: DeliveryLevel = "causal"  # of two_layered; the same at all members
-    view_stride: int = 1  # more than 1 where sides of a partition go on: `next_view_number`
 
     def __post_init__(self) -> None:
         self.durability  # noqa: B018  a wrong resilience is refused now

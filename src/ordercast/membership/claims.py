@@ -25,7 +25,7 @@ from ordercast.membership.agreement_headers import Heartbeat
 from ordercast.membership.agreement_part import Cluster, OwnNode, Part, Transitions
 from ordercast.membership.agreement_table import INVOLVED
 from ordercast.membership.node_view import NodeView, won
-from ordercast.membership.plausible import MAX_VIEWS
+from ordercast.membership.plausible import MAX_RECOVERIES, MAX_VIEWS
 
 MAX_CLAIMS = 64  # views that are looked into
 
@@ -129,7 +129,7 @@ class Claims(Part):
         before = self.own.in_force.id
         if view.number > before.number + MAX_VIEWS:
             raise PeerError(f"view {view.number} is far above {before.number}")
-        if view.id.generation > before.generation + MAX_VIEWS:
+        if view.id.generation > before.generation + MAX_RECOVERIES:
             raise PeerError(f"generation {view.id.generation} is far above {before.generation}")
         if not self.own.votes and view.parent != before:
             self.sides.sight(cluster, view.coordinator, len(view.nodes))

@@ -11,11 +11,13 @@ from collections.abc import Collection
 import msgspec
 
 from ordercast.core.ids import ProcessId
+from ordercast.core.numbers import MAX_GENERATION
 from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeView, ViewId
 
 MAX_BALLOTS = 1 << 20  # a ballot is promised if it is at most so far above the one before
 MAX_VIEWS = 1 << 32  # a view is believed if its number is at most so far above that in force
+MAX_RECOVERIES = 1 << 10  # ... and if the cluster was recovered at most so often since
 MAX_NUMBER = 1 << 62  # of anything in a first view
 
 
@@ -34,6 +36,8 @@ def check_view(view: NodeView, votes: bool) -> None:
         raise PeerError("a view that comes before its parent, or names those who left")
     if votes and (id.side, id.attempt, view.into) != (0, 0, -1):
         raise PeerError("a side of a partition, where only one may go on")
+    if id.generation > MAX_GENERATION:
+        raise PeerError(f"generation {id.generation}: a cluster has {MAX_GENERATION} at most")
     if not id.generation and id.fork:
         raise PeerError("a fork without a recovery")
 

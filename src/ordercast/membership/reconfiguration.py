@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from ordercast.core.ids import ProcessId
+from ordercast.core.numbers import MAX_GENERATION
 from ordercast.membership.agreement_headers import Forget, LeaveView, Renew
 from ordercast.membership.agreement_part import Cluster, OwnNode, Part
 from ordercast.membership.agreement_table import Standing
@@ -136,6 +137,8 @@ class Reconfiguration(Part):
         """Nobody else can be alive who could have gone on; or an operator says so. One voter, at
         least, remembers the view: this one."""
         view, here = self.own.in_force, self.own.here()
+        if view.id.generation >= MAX_GENERATION:
+            return False
         if self.forgotten:
             return won(here, [p for p in view.voters if p not in self.forgotten])
         return bool(view.electorate) and self._all_names_are_here()

@@ -103,9 +103,7 @@ class Process(PlainState):
         self.out = Output() if out is None else out
         stride = 1 if cluster_options.partition == "primary" else VIEW_STRIDE
         is_lossy = STRENGTH[network] < STRENGTH["N1"]
-        self.options = msgspec.structs.replace(
-            options or Options(), view_stride=stride, lossy=is_lossy
-        )
+        self.options = msgspec.structs.replace(options or Options(), lossy=is_lossy)
         self.cluster_options = cluster_options
         self.agreement = Agreement(node, cluster_options)
         refound_ticks = cluster_options.refound_ms // cluster_options.heartbeat_ms
@@ -395,6 +393,12 @@ class Process(PlainState):
         known = self.groups.view(g) is not None
         if known and g not in self.groups.asked_for and not self.groups.takes_part(g):
             self.groups.close(g)
+
+    def forget(self, forgotten: Iterable[GroupId]) -> None:
+        """Nobody was in these groups: who numbered one of them does so no more."""
+        for g in forgotten:
+            if g not in self.groups.asked_for:
+                self.groups.close(g)
 
     def dissolved(self) -> None:
         """All groups of this side have ended."""

@@ -46,6 +46,8 @@ from ordercast.wire.control import CLUSTER_CHANNEL, CONTROL_CHANNEL, LINK_CHANNE
 from ordercast.wire.frame import FIXED_SIZE, Frame
 
 MAX_HELD_BYTES = 256 << 20  # held back of what one peer brought
+MAX_LEFT = 4096  # groups that this node has left last, whose late packets can be read
+MAX_UNUSED = 256  # groups that others opened here and that are closed, before they are looked for
 
 Headers = tuple[type[msgspec.Struct], ...]
 Caused = tuple[ProcessId | None, Sequence[Event | Command]]  # events, and which peer is behind them
@@ -168,7 +170,7 @@ class Engine:
         self._wide = frozenset(h for page in pages for h in page.wide_headers)
         self._driver = driver
         self._channels: dict[GroupId, ChannelCodec] = {}
-        self._left: dict[GroupId, ChannelCodec] = {}  # once open: late packets are no fault
+        self._left: dict[GroupId, ChannelCodec] = {}  # once open; whoever is late is not at fault
         self._leaving: set[GroupId] = set()  # closed when nothing of them is left to be done
         self._timers: dict[tuple[GroupId, str], asyncio.TimerHandle] = {}
         self._armed_by: dict[tuple[GroupId, str], ProcessId] = {}  # whose packet set the timer
@@ -192,9 +194,17 @@ class Engine:
 
     def _channel(self, entry: GroupEntry) -> ChannelCodec:
         codec = _codec((*headers_of(self.stack.page(entry.protocol)), *self._linked))
-        self._channels[entry.gid] = codec
         self._left.pop(entry.gid, None)
+        if len(self._channels) >= 2 * len(self.stack.groups.machines) + MAX_UNUSED:
+            self._close_unused()
+        self._channels[entry.gid] = codec
         return codec
+
+    def _close_unused(self) -> None:
+        """The stack closes those groups by itself that this node only led. Should more packets of
+        one of them come, its channel is opened again for as long as the group has a row."""
+        for g in [g for g in self._channels if g not in self.stack.groups.machines]:
+            self._close_channel(g)
 
     def _codec_of(self, g: GroupId) -> ChannelCodec | None:
         """Of a group that is open: the stack opens those by itself that this node is to lead."""
@@ -229,6 +239,8 @@ class Engine:
         """Packets of g that are still on their way are dropped."""
         if g in self._channels:
             self._left[g] = self._channels.pop(g)
+            if len(self._left) > MAX_LEFT:
+                del self._left[next(iter(self._left))]
         for key in [key for key in self._timers if key[0] == g]:
             self._timers.pop(key).cancel()
             self._armed_by.pop(key, None)
@@ -425,8 +437,8 @@ class Engine:
         g = packet.group
         if g == CLUSTER_GROUP:
             return CLUSTER.overhead(packet.header)
-        codec = LINKS if g == LINK_GROUP else self._channels.get(g) or self._left[g]
-        return codec.overhead(packet.header)
+        codec = LINKS if g == LINK_GROUP else self._channels.get(g) or self._left.get(g)
+        return 0 if codec is None else codec.overhead(packet.header)
 
     def stop(self) -> None:
         """No more steps; all timers are cancelled."""

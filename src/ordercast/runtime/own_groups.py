@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 
+MAX_LEFT = 4096  # groups that this node has left last: it goes on where it was in each of them
+MAX_NAMES = 65_536  # of groups, for people: those that were heard of last
+
+
+class LastNames(dict[GroupId, str]):
+    """Names of the groups that this node heard of last."""
+
+    def __setitem__(self, gid: GroupId, name: str) -> None:
+        """The oldest is forgotten, if there are too many."""
+        self.pop(gid, None)
+        super().__setitem__(gid, name)
+        if len(self) > MAX_NAMES:
+            del self[next(iter(self))]
+
+
 class OwnGroups:
     """Of one Presence."""
 
@@ -28,10 +43,11 @@ class OwnGroups:
         self.memberships: dict[GroupId, Membership] = {}
         self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
         self.stays: list[Membership] = []  # every one whose messages may not be taken yet
-        self.names: dict[GroupId, str] = {}  # of all groups that this node knows
+        self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._gates: dict[str, Gate] = {}  # the same for deliveries
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
+        self._floor = 1  # ... and begin here in every other group: above all that were forgotten
 
     def senders(self) -> tuple[Membership | Visit, ...]:
         """All groups to which this node may send."""
@@ -57,7 +73,7 @@ class OwnGroups:
 
     def open(self, group: GroupEntry, scope: str | None) -> Membership:
         """Get ready for packets of a group."""
-        first_message = self._first_message.get(group.name, 1)
+        first_message = self._first_message.get(group.name, self._floor)
         gate = self._gate(group.protocol)
         member = Membership(self._presence, group, scope, self._open(group), first_message, gate)
         self.memberships[group.gid] = member
@@ -113,16 +129,25 @@ class OwnGroups:
 
     def close(self, member: Membership) -> None:
         """The group was left. With its last view the stack has acknowledged everything."""
-        self._first_message[member.group.name] = member.next_message
+        self._remember(member)
         del self.memberships[member.group.gid]
         self._presence.lifetime.end_stream_of(member.seat)
         self._presence.engine.leave(member.group.gid)
+
+    def _remember(self, sending: Membership | Visit) -> None:
+        """The number of its next message, should this node come to that group again: no two
+        messages of one incarnation have the same number in a group."""
+        name, numbers = sending.group.name, self._first_message
+        numbers.pop(name, None)
+        numbers[name] = sending.next_message
+        if len(numbers) > MAX_LEFT:
+            self._floor = max(self._floor, numbers.pop(next(iter(numbers))))
 
     # -- as a guest -------------------------------------------------------------------------------
 
     def open_visit(self, group: GroupEntry) -> Visit:
         """Get ready to be a guest of a group."""
-        first_message = self._first_message.get(group.name, 1)
+        first_message = self._first_message.get(group.name, self._floor)
         visit = Visit(self._presence, group, self._open(group), first_message)
         self.visits[group.gid] = visit
         self._block_with_the_node(visit)
@@ -130,6 +155,6 @@ class OwnGroups:
 
     def close_visit(self, visit: Visit) -> None:
         """This node is a guest no longer."""
-        self._first_message[visit.group.name] = visit.next_message
+        self._remember(visit)
         del self.visits[visit.group.gid]
         self._presence.engine.leave(visit.group.gid)

@@ -48,6 +48,7 @@ import msgspec
 from ordercast.core.changing import Changing, End, Ending, Held, NextEra
 from ordercast.core.events import View
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.errors import PeerError
@@ -109,6 +110,9 @@ class Groups(Protocol):
     def begin(self, number: int, nexts: Sequence[NextEra]) -> None:
         """Eras end, and the next ones begin, at all machines concerned."""
 
+    def forget(self, forgotten: Iterable[GroupId]) -> None:
+        """The directory has no rows of these groups any more, since nobody was in them."""
+
     def send(self, to: tuple[ProcessId, ...], header: msgspec.Struct) -> None:
         """A packet of the cluster."""
 
@@ -136,8 +140,7 @@ class Changes(PlainState):
         self.dissolving = False  # this side ends in order: one last change, of all groups
         self.directory = Directory()
         self.wants: dict[GroupId, WantIn] = {}  # groups this node wants to be in, while it does
-        self.unwants: set[GroupId] = set()  # groups it wants to be out of, until it wants in again
-        self.unmet: set[GroupId] = set()  # those of both that do not stand so yet
+        self.unmet: set[GroupId] = set()  # ... and is not; or is in, and does not want to be
         self.leaves = 0  # of groups that had not let this node in: so often it wanted that
         self.unconfirmed: dict[GroupId, int] = {}  # ... the number of such a wish, until it is so
         self.done = 0  # the last change that is installed here
@@ -181,6 +184,8 @@ class Changes(PlainState):
         self.coordinator = view.coordinator
         self.voters = view.voters if self.votes else ()
         self.dissolving = view.into >= 0
+        stride = self.target.numbers.stride
+        self.target.numbers = ViewNumbers.of(view.id.generation, view.id.fork, stride)
         if view.term == self.term:
             new = [node for node in view.nodes if node.pid not in before]
             if self.leads:
@@ -275,7 +280,6 @@ class Changes(PlainState):
         """Be in a group. It is said at once, also if it is so: a leave may be under way."""
         g = want.group.gid
         self.wants[g] = want
-        self.unwants.discard(g)
         self.unconfirmed.pop(g, None)
         self._say(groups, want)
 
@@ -286,9 +290,10 @@ class Changes(PlainState):
 
     def want_out(self, groups: Groups, g: GroupId) -> None:
         """Be out of a group. It is said at once, also if it is so: a join may be under way. Then
-        the change that lets this node in may be, too, and the coordinator says when none is."""
+        the change that lets this node in may be, too, and the coordinator says when none is.
+        Should it take this node in, it is in a group that it does not want to be in, and says so.
+        """
         self.wants.pop(g, None)
-        self.unwants.add(g)
         if self.is_out(g):
             self.leaves += 1
             self.unconfirmed[g] = self.leaves
@@ -352,16 +357,13 @@ class Changes(PlainState):
 
     def _compare(self, groups: Groups, changed: Iterable[GroupId]) -> None:
         """Which wishes are met, after these groups changed. A wish is no event but a state: if a
-        change that was planned before it takes it back, it is unmet again."""
+        change that was planned before it takes it back, it is unmet again. Nobody need remember
+        where it does not want to be: that is every group that it does not want to be in."""
         for g in changed:
             want = self.wants.get(g)
             if not self.is_out(g):  # it was let in all the same: the view without it will tell
                 self.unconfirmed.pop(g, None)
-            if want is None:
-                is_so = g not in self.unwants or self.is_out_for_good(g)
-            else:
-                is_so = self.is_in(groups, want)
-            if is_so:
+            if self.is_out_for_good(g) if want is None else self.is_in(groups, want):
                 self.unmet.discard(g)
             else:
                 self.unmet.add(g)
@@ -493,8 +495,9 @@ class Changes(PlainState):
         if report.attempt != self.now.number or src not in self.now.asked:
             return  # of an attempt that was given up, or said twice
         plausible.report(
-            report, self.done, self.now.goal, self.directory, groups.page, anew=self.anew
-        )
+            report, self.done, self.now.goal, self.directory, groups.page, self.target.numbers,
+            anew=self.anew,
+        )  # fmt: skip
         self.now.asked.discard(src)
         self.now.reports[src] = report
         if not self.now.asked:
@@ -553,18 +556,26 @@ class Changes(PlainState):
     def _prepared_by_all(self) -> Change | None:
         """A change for which everybody who lives is ready: one that is gone may have installed it,
         and shown its views. Where every side goes on, it may as well have planned another one
-        since, with views of the same numbers; then each side goes its own way."""
+        since, with views of the same numbers; then each side goes its own way. So may those who
+        were lost before a recovery: what was planned before it is void."""
         if not self.votes:
             return None
         for report in self.now.reports.values():
             change = report.prepared
             if change is None or change.number != self.done + 1:
                 continue
+            if not self._is_of_this_lineage(change):
+                continue
             part = [r for p, r in self.now.reports.items() if p in change.who]
             complete = set(change.who).intersection(self.nodes) <= set(self.now.reports)
             if complete and all(r.prepared and r.prepared.name == change.name for r in part):
                 return change
         return None
+
+    def _is_of_this_lineage(self, change: Change) -> bool:
+        """Was it planned since the cluster was last recovered?"""
+        low = self.target.numbers.low
+        return all(coming.row.number >= low for coming in change.groups)
 
     def _endings(self) -> dict[str, dict[GroupId, Ending]]:
         """By protocol: the groups that change, and what was reported of them."""
@@ -714,7 +725,7 @@ class Changes(PlainState):
 
     def _check_change(self, groups: Groups, change: Change) -> None:
         """Can this be the next change, as far as this node knows?"""
-        plausible.change(change, self.directory, groups.page)
+        plausible.change(change, self.directory, groups.page, self.target.numbers)
         for machine, nexts in self._by_machine(groups, change):
             machine.check_ends(nexts)
 
@@ -731,7 +742,6 @@ class Changes(PlainState):
         nexts = [self._next_era(groups, coming) for coming in change.groups]
         for coming in change.groups:
             self.directory.put(coming.row)
-        self.target.forget(self.directory.prune())
         self._drop_mistaken(groups)
         if self.leads and change is self.now.planned:
             rows = [coming.row for coming in change.groups]
@@ -743,6 +753,9 @@ class Changes(PlainState):
             machine.unprepare(begun)
         groups.begin(change.number, nexts)
         self._compare(groups, begun)
+        forgotten = self.directory.prune()  # at last: a group of this change may be among them
+        self.target.forget(forgotten)
+        groups.forget(forgotten)
 
     def _aim_anew(self, groups: Groups) -> None:
         nodes = tuple(self.nodes.values())
@@ -750,7 +763,7 @@ class Changes(PlainState):
 
     def _on_rows(self, groups: Groups, src: ProcessId, rows: Rows) -> None:
         """A directory for one that has none, or an old one."""
-        plausible.rows(rows, self.done, self.directory, groups.page)
+        plausible.rows(rows, self.done, self.directory, groups.page, self.target.numbers)
         if rows.number < self.done or (rows.number == self.done and self.done):
             return
         self.done, self.newest = rows.number, rows.newest
@@ -767,7 +780,9 @@ class Changes(PlainState):
         self.directory.replace(rows.rows, rows.floor)
         self._drop_mistaken(groups)
         groups.begin(rows.number, nexts)
-        self._compare(groups, (*self.wants, *self.unwants))
+        groups.forget([g for g in known if g not in self.directory.rows])
+        part_in = self.directory.of.get(self.me, ())
+        self._compare(groups, (*self.wants, *self.unmet, *part_in))
         if self.lead is Lead.CATCHING_UP:
             self._aim_anew(groups)
             self._ask(groups)
@@ -793,9 +808,11 @@ class Changes(PlainState):
         assert untold == (self.prepared is None), "what is prepared was planned"
         if self.newest is not None:
             assert self.newest.number == self.done, "the newest change is the last one"
-        assert not self.unwants.intersection(self.wants), "nobody wants in and out at once"
-        assert self.unmet <= self.unwants.union(self.wants), "unmet is what is wanted"
-        assert self.unmet.intersection(self.unwants).issuperset(self.unconfirmed), (
+        part_in = self.directory.of.get(self.me, ())
+        assert self.unmet <= {*self.wants, *self.unconfirmed, *part_in}, (
+            "unmet is what is wanted, or has this node"
+        )
+        assert self.unmet.issuperset(self.unconfirmed), (
             "what is to be confirmed is said until it is"
         )
         nodes = set(self.nodes)
@@ -821,6 +838,11 @@ class Changes(PlainState):
             )
         else:
             assert not (self.leads and self.halted), "nothing stays stopped"
+            earlier = list(self.target.of_earlier_lineages(self.directory))
+            assert not (self.leads and earlier), "views are numbered in this lineage"
+        highest = self.target.numbers.highest
+        rows = self.directory.rows.values()
+        assert all(row.number <= highest(row.era) for row in rows), "eras limit numbers of views"
         self.ahead.invariants()
         self.directory.invariants()
         if self.leads:

@@ -20,7 +20,7 @@ class Directory(PlainState):
         self.named: dict[str, GroupId] = {}  # a name is of one group, and a number, too
         self.of: dict[ProcessId, set[GroupId]] = {}  # groups in which a node has any part
         self.empty: set[GroupId] = set()  # groups that nobody is in
-        self.floor = 0  # no group that was forgotten has come to a higher view or era
+        self.floor = 0  # no group that was forgotten has come to a higher era
 
     def put(self, row: Row) -> None:
         """A row that is new, or of the next era."""
@@ -47,9 +47,14 @@ class Directory(PlainState):
             del self.named[row.entry.name]
             self._unlist(row)
             self.empty.discard(g)
-            self.floor = max(self.floor, row.number, row.era)
+            self.floor = max(self.floor, row.era)
             dropped.append(g)
         return dropped
+
+    @property
+    def last_era(self) -> int:
+        """No group has come to a higher one."""
+        return max(self.floor, *(row.era for row in self.rows.values()), 0)
 
     def _unlist(self, row: Row) -> None:
         for p in row.concerned:

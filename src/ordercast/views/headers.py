@@ -177,7 +177,7 @@ class Rows(msgspec.Struct, frozen=True, array_like=True, repr_omit_defaults=True
     number: int  # of the last change in it
     newest: Change | None  # ... itself: the next coordinator may need it for others
     rows: tuple[Row, ...]
-    floor: int = 0  # no group that is not among them has come to a higher view or era
+    floor: int = 0  # no group that is not among them has come to a higher era
 
 
 CHANGE_HEADERS: tuple[type[msgspec.Struct], ...] = (

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from ordercast.core.changing import End, FramesEnd, Held, NumbersEnd, NumbersHeld, Places
 from ordercast.core.ids import check_name
-from ordercast.core.numbers import MAX_COUNT
+from ordercast.core.numbers import MAX_COUNT, MAX_ERA, ViewNumbers
 from ordercast.core.waiting import NOBODY
 from ordercast.errors import PeerError
 from ordercast.views.directory import Directory
@@ -56,20 +56,21 @@ def guests(said: Collection[int], group: GroupEntry, pages: Pages) -> None:
         raise PeerError(f"group {group.gid} has no guests: {why}")
 
 
-def row(said: Row, pages: Pages) -> None:
-    """A row of the directory, by itself."""
+def row(said: Row, pages: Pages, numbers: ViewNumbers) -> None:
+    """A row of the directory, by itself. With one era a view number rises by one step at most; it
+    leaps when the cluster is recovered, and no further than to where its generation begins."""
     entry(said.entry, pages)
     guests(said.guests, said.entry, pages)
-    bounded("era", said.era, 1)
-    bounded("view", said.number, 0, said.era if said.number <= said.era else MAX_COUNT)
+    bounded("era", said.era, 1, MAX_ERA)
+    bounded("view", said.number, 0, numbers.highest(said.era))
     pids("member", (*said.members, *said.guests))
     bounded("leader", said.leader, NOBODY, MAX_PROCESS)
     if len(said.absent) > MAX_ABSENT:
         raise PeerError(f"{len(said.absent)} are absent; at most {MAX_ABSENT} are remembered")
 
 
-def change(said: Change, directory: Directory, pages: Pages) -> None:
-    """A change that may be installed next here."""
+def change(said: Change, directory: Directory | None, pages: Pages, numbers: ViewNumbers) -> None:
+    """A change that may be installed next here; without a directory, at another node."""
     bounded("change", said.number, 1)
     pids("node", said.who)
     groups = [coming.row.entry.gid for coming in said.groups]
@@ -77,20 +78,30 @@ def change(said: Change, directory: Directory, pages: Pages) -> None:
         raise PeerError("a change names a group twice")
     names(said.groups, directory)
     for coming in said.groups:
-        row(coming.row, pages)
-        before = directory.rows.get(coming.row.entry.gid)
-        if before is not None:
-            follows(before, coming.row, 1)
+        row(coming.row, pages, numbers)
+        if directory is not None:
+            succeeds(directory, coming.row, 1, directory.floor)
         end(coming.end, coming.row, pages)
 
 
-def names(coming: Iterable[Next], directory: Directory) -> None:
+def names(coming: Iterable[Next], directory: Directory | None) -> None:
     """A name is of one group."""
+    known = {} if directory is None else directory.named
     found = {one.row.entry.name: one.row.entry.gid for one in coming}
     for one in coming:
         name, g = one.row.entry.name, one.row.entry.gid
-        if found[name] != g or directory.named.get(name, g) != g:
+        if found[name] != g or known.get(name, g) != g:
             raise PeerError(f"group {g} has the name of another one")
+
+
+def succeeds(directory: Directory, after: Row, changes: int, last_era: int) -> None:
+    """So many changes may have brought this row: of a group that is known here, or of a new one,
+    which begins above all that were forgotten."""
+    before = directory.rows.get(after.entry.gid)
+    if before is not None:
+        follows(before, after, changes)
+    else:
+        bounded(f"era of group {after.entry.gid}", after.era, 1, last_era + changes)
 
 
 def follows(before: Row, after: Row, changes: int) -> None:
@@ -114,12 +125,14 @@ def end(said: End, of: Row, pages: Pages) -> None:
             bounded("frame", n, 0)
 
 
-def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
+def rows(said: Rows, done: int, directory: Directory, pages: Pages, numbers: ViewNumbers) -> None:
     """A directory that is newer than the one here, or the first."""
+    last_era = directory.last_era
     bounded("change", said.number, 0)
-    bounded("floor", said.floor, directory.floor)
+    bounded("floor", said.floor, directory.floor, MAX_ERA)
     if done:
         bounded("change", said.number, 0, done + MAX_BEHIND)
+        bounded("floor", said.floor, 0, last_era + max(0, said.number - done))
     if len(said.rows) > MAX_GROUPS:
         raise PeerError(f"{len(said.rows)} groups; at most {MAX_GROUPS} are allowed")
     if said.number != (0 if said.newest is None else said.newest.number):
@@ -130,16 +143,22 @@ def rows(said: Rows, done: int, directory: Directory, pages: Pages) -> None:
     if len({one.entry.name for one in said.rows}) != len(groups):
         raise PeerError("two groups have one name")
     for one in said.rows:
-        row(one, pages)
-        before = directory.rows.get(one.entry.gid)
-        if before is not None and said.number >= done:
-            follows(before, one, said.number - done)
+        row(one, pages, numbers)
+        if done and said.number >= done:
+            succeeds(directory, one, said.number - done, last_era)
     if said.newest is not None:
-        change(said.newest, Directory(), pages)
+        change(said.newest, None, pages, numbers)
 
 
 def report(
-    said: Report, done: int, goal: Iterable[int], directory: Directory, pages: Pages, *, anew: bool
+    said: Report,
+    done: int,
+    goal: Iterable[int],
+    directory: Directory,
+    pages: Pages,
+    numbers: ViewNumbers,
+    *,
+    anew: bool,
 ) -> None:
     """What a node says that it holds."""
     bounded("change", said.done, 0 if anew else done, done + MAX_BEHIND if anew else done)
@@ -147,7 +166,7 @@ def report(
         raise PeerError(f"change {said.done} is reported without it")
     for one in (said.newest, said.prepared):
         if one is not None:
-            change(one, directory if one.number == done + 1 else Directory(), pages)
+            change(one, directory if one.number == done + 1 else None, pages, numbers)
     if said.prepared is not None and said.prepared.number != said.done + 1:
         raise PeerError(f"change {said.prepared.number} is prepared after {said.done}")
     groups = [g for g, _ in said.held]

@@ -10,12 +10,12 @@ a group without members  waits for those who may have a newer state than whoever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
-from ordercast.core.numbers import next_view_number
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.core.state import PlainState
 from ordercast.core.waiting import NOBODY
@@ -50,7 +50,7 @@ class Target(PlainState):
         self.me = me
         self.refound_ticks = refound_ticks  # so long an empty group waits for those who are absent
         self.waited: dict[GroupId, int] = {}  # ... and has waited
-        self.stride = stride
+        self.numbers = ViewNumbers(stride=stride)  # of views, in this lineage of the cluster
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.gone: dict[ProcessId, NodeEntry] = {}  # were in it, and did not leave in order
         self.aims: dict[GroupId, Aim] = {}  # groups that are not known to stand as they should
@@ -340,6 +340,14 @@ class Target(PlainState):
             placement = self.placements[aim.entry.protocol]
             self._move(directory, placement, (g,), min(others, key=placement.load))
 
+    def _share_out_anew(self, directory: Directory) -> None:
+        """Somebody comes who may number. If nobody or one could, groups of one member may have had
+        to stay with that one."""
+        if len(self.nodes.keys() - self.draining) <= 1:
+            for g, row in directory.rows.items():
+                if row.members == (row.leader,):
+                    self._aim(directory, g)
+
     def _others(self, p: ProcessId) -> list[ProcessId]:
         """Who may number instead of p; nobody that is about to leave."""
         able = [q for q in self.nodes if q != p and q not in self.draining]
@@ -388,6 +396,7 @@ class Target(PlainState):
     def drain(self, directory: Directory, p: ProcessId, *, drained: bool) -> None:
         """p is to number nothing any more, or may number again."""
         if not drained:
+            self._share_out_anew(directory)
             self.draining.discard(p)
         elif p in self.nodes:
             self.draining.add(p)
@@ -489,10 +498,7 @@ class Target(PlainState):
 
     def arrived(self, directory: Directory, nodes: Iterable[NodeEntry], pages: Pages) -> None:
         """Nodes came in: one that remembers nothing may have been waited for."""
-        if len(self.nodes) == 1:  # whatever it is the only member of, another may number now
-            for g, row in directory.rows.items():
-                if row.members == (row.leader,):
-                    self._aim(directory, g)
+        self._share_out_anew(directory)
         self.nodes.update((node.pid, node) for node in nodes)
         for g in tuple(self.founders):
             aim = self.aim_of(directory, g)
@@ -514,6 +520,7 @@ class Target(PlainState):
         changed = {g for g in self.aims if self._differs(directory, g)}
         self.aims = {g: aim for g, aim in self.aims.items() if g in changed}
         changed |= {g for g in stopped if g in directory.rows}
+        changed.update(self.of_earlier_lineages(directory))
         for name in {self._protocol(directory, g) for g in changed}:
             page = pages(name)
             if page.declaration.scope == "domain" and page.together is None:
@@ -522,7 +529,15 @@ class Target(PlainState):
 
     def is_due(self, directory: Directory) -> bool:
         """Does any group stand in another way than it should?"""
-        return any(self._differs(directory, g) for g in self.aims)
+        return any(self._differs(directory, g) for g in self.aims) or any(
+            True for _ in self.of_earlier_lineages(directory)
+        )
+
+    def of_earlier_lineages(self, directory: Directory) -> Iterator[GroupId]:
+        """Groups whose view was numbered before the cluster was recovered. Those who were lost may
+        have gone on, and given the next number to another view."""
+        if self.numbers.low:
+            yield from (g for g, row in directory.rows.items() if row.number < self.numbers.low)
 
     def _protocol(self, directory: Directory, g: GroupId) -> str:
         aim = self.aim_of(directory, g)
@@ -558,10 +573,11 @@ class Target(PlainState):
         aim, row = self.aim_of(directory, g), directory.rows.get(g)
         assert aim is not None
         if row is None:
-            row = Row(aim.entry, directory.floor, directory.floor, (), (), aim.leader)
+            era = directory.floor
+            row = Row(aim.entry, self.numbers.below(era), era, (), (), aim.leader)
         number = row.number
-        if aim.members != row.members:
-            number = next_view_number(number, self.me, self.stride)
+        if aim.members != row.members or number < self.numbers.low:
+            number = self.numbers.after(number, self.me)
         return Row(
             row.entry, number, row.era + 1, aim.members, aim.guests, aim.leader,
             self._absent(row, aim), pages(row.entry.protocol).subgroups_of(aim.members, self.sites),

@@ -267,6 +267,7 @@ class SequencingService(OrderingProtocol):
     def forget_group(self, g: GroupId) -> None:
         """This process has nothing to do with g any more."""
         self.sender.outbox.forget(g)
+        self.sequencer.replace(g, None)
         self.delivery.forget_group(g)
         self.timers.forget(g)
         for table in (self.views, self.others, self.member.seats, self.resilience.asked):
