@@ -154,7 +154,8 @@ class Changes(PlainState):
         self.target = Target(me, stride, refound_ticks)
         self.lead = Lead.IDLE
         self.anew = False  # not known yet whether all have installed the same changes in this term
-        self.renews = False  # packets may be lost: the first change of this term is of all groups
+        self.lossy_since = 0  # the term before which packets were lost; 0: a change of all groups
+        # was planned in it, or in a later one, and is installed
         self.now = Attempt(0)  # the one that is under way, or was the last
         self.halted: set[GroupId] = set()  # stopped, and not begun again
         self.patience = HOLD_UP * timeout_ticks
@@ -205,7 +206,9 @@ class Changes(PlainState):
         self._turn(Lead.IDLE)
         # A change that all have prepared is adopted, against a target of now.
         self.now = Attempt(self.now.number)
-        self.halted, self.renews = set(), view.anew
+        self.halted = set()
+        if view.anew:  # else it may be due still: whoever was to lead that change is gone
+            self.lossy_since = view.term
         self.anew = self.leads
         if self.leads:
             self._aim_anew(groups)
@@ -470,7 +473,7 @@ class Changes(PlainState):
 
     def _ask(self, groups: Groups) -> None:
         """Lead a change, if anything should change."""
-        if self.anew and self.renews:
+        if self.anew and self.lossy_since:
             self.halted |= set(self.directory.rows)
         goal = self.target.next_rows(self.directory, self.halted, groups.page)
         if not (goal or self.anew):
@@ -737,6 +740,7 @@ class Changes(PlainState):
 
     def _install(self, groups: Groups, change: Change) -> None:
         self.done, self.newest = change.number, change
+        self._renewed_by(change)
         self._come_to(Stage.UNTOLD)
         self.prepared = None
         nexts = [self._next_era(groups, coming) for coming in change.groups]
@@ -757,6 +761,11 @@ class Changes(PlainState):
         self.target.forget(forgotten)
         groups.forget(forgotten)
 
+    def _renewed_by(self, change: Change) -> None:
+        """A change that was planned since packets were lost, if they were, is of all groups."""
+        if change.name[0] >= self.lossy_since:
+            self.lossy_since = 0
+
     def _aim_anew(self, groups: Groups) -> None:
         nodes = tuple(self.nodes.values())
         self.target.begin(self.directory, nodes, self.gone, groups.page)
@@ -767,6 +776,8 @@ class Changes(PlainState):
         if rows.number < self.done or (rows.number == self.done and self.done):
             return
         self.done, self.newest = rows.number, rows.newest
+        if rows.newest is not None:
+            self._renewed_by(rows.newest)
         self._come_to(Stage.UNTOLD)
         self.prepared = None
         for machine in groups.machines():
