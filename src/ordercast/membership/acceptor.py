@@ -79,7 +79,7 @@ class Acceptor(Part):
             raise PeerError(f"ballot {end.ballot.n} is never asked for")
         if not self._may_lead(src):  # it will be clear soon whether it is right
             self.pending[src] = end
-        elif not self.promised < end.ballot or self._is_far_above(end.ballot):
+        elif end.ballot < self.promised or self._is_far_above(end.ballot):
             self.own.send(cluster, (src,), Overruled(view.id, self.promised))
         else:
             self._promise(end.ballot)

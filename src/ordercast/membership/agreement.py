@@ -264,6 +264,7 @@ class Agreement(PlainState):
     def _complain(self, cluster: Cluster) -> None:
         """Say again what others have to know, or to do."""
         acting = self.acting()
+        self.proposer.ask_again(cluster)
         self.suspicions.accuse(cluster)
         if acting != self.me:
             self.departure.ask_to_leave(cluster, acting)
@@ -322,6 +323,9 @@ class Agreement(PlainState):
         self.acceptor.answer_pending(cluster)
         if self.departure.going and self.leads:
             if len(self.pids) == 1:
+                # Who left just before waits for a word of this node, and of nobody else.
+                left = tuple(p for p in self.connected if p not in self.pids)
+                self.send(cluster, left, Heartbeat(self.in_force.id))
                 self.go_out(cluster, Out(self.in_force.number, self.me))
                 return
             self.reconfiguration.let_go(cluster, self.me)

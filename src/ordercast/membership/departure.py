@@ -4,6 +4,7 @@
     the next view is without    INSTALL to all nodes of that view which have not shown that they
     it                          have it; out, when a majority of its voters has, or time is up;
                                 or when all have it who can be reached, if it was not accepted here
+    a later view                out: a majority of those who stay has decided it
 
 A node that goes may have had a part in the decision, and others may lack it: so it stays until they
 can do without it. One that was excluded has mostly had no part, and lost some of its links: nobody
@@ -56,18 +57,23 @@ class Departure(Part):
         return not self.had_part and reached <= self.confirmed
 
     def confirm(self, cluster: Cluster, src: ProcessId) -> None:
-        """src has the view that is without this node, or a later one."""
+        """src has the view that is without this node."""
         self.confirmed.add(src)
         if self._has_handed_on():
             self.hand_on_the_view(cluster)
 
+    def end(self, cluster: Cluster) -> None:
+        """Those who stay need this node no more. They have shown that they have the view; or one
+        of them has a later view, which a majority of those with this one has decided."""
+        assert self.farewell is not None
+        self.transitions.go_out(cluster, self.farewell)
+
     def hand_on_the_view(self, cluster: Cluster) -> None:
         """Who is not in the next view may have had a part in the decision: it stays until others
         can do without it."""
-        view, farewell = self.own.in_force, self.farewell
-        assert farewell is not None
+        view = self.own.in_force
         if self._has_handed_on() or self.own.ticks - self.own.view_since > self.own.patience:
-            self.transitions.go_out(cluster, farewell)
+            self.end(cluster)
         else:
             lacking = tuple(p for p in view.pids if p not in self.confirmed)
             self.own.send(cluster, lacking, InstallView(view))

@@ -35,7 +35,10 @@ class OwnDeparture(Protocol):
     """This node is about to go."""
 
     def confirm(self, cluster: Cluster, src: ProcessId) -> None:
-        """src has the view that is without this node, or a later one."""
+        """src has the view that is without this node."""
+
+    def end(self, cluster: Cluster) -> None:
+        """Somebody has a later view than that."""
 
 
 class OwnClaims(Protocol):
@@ -107,7 +110,7 @@ class Heartbeats(Part):
         if view == here:
             return True
         if own.standing is Standing.LEAVING and view > here:
-            self.departure.confirm(cluster, src)
+            self.departure.end(cluster)
         elif role & (INSIDE | Role.FORMER) or isinstance(header, Heartbeat):
             self._mend(cluster, src, role, view)
         if isinstance(header, Heartbeat):

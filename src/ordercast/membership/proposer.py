@@ -113,6 +113,23 @@ class Proposer(Part):
             if self.attempt.age > self.own.patience or not self.own.leads:
                 self.attempt = None
 
+    def ask_again(self, cluster: Cluster) -> None:
+        """A node that had an earlier view, when it was asked, could not answer: the view may have
+        come later, from a coordinator that has left with it."""
+        attempt = self.attempt
+        if attempt is None:
+            return
+        silent = attempt.asked - attempt.answered - attempt.overruled_by.keys() - {self.own.me}
+        if silent:
+            self.own.send(cluster, tuple(sorted(silent)), self._question(attempt))
+
+    def _question(self, attempt: Attempt) -> EndView | ProposeView:
+        view = self.own.in_force.id
+        if attempt.phase is Phase.ENDING:
+            return EndView(view, attempt.ballot)
+        assert attempt.proposal is not None
+        return ProposeView(view, attempt.ballot, attempt.proposal)
+
     @property
     def is_trying(self) -> bool:
         """Is an attempt under way?"""
@@ -145,7 +162,7 @@ class Proposer(Part):
             ballot = self._higher_ballot()
             self.attempt = Attempt(ballot, Phase.ENDING)
             self.attempt.asked = set(self.own.here())
-            self.own.send(cluster, self.own.here(), EndView(view.id, ballot))
+            self.own.send(cluster, self.own.here(), self._question(self.attempt))
 
     def _higher_ballot(self) -> Ballot:
         return Ballot(max(self.acceptor.promised.n, self.overruled) + 1, self.own.me)
@@ -257,17 +274,15 @@ class Proposer(Part):
             self.attempt = None
             return
         attempt.asked = {*self.own.here(), *attempt.proposal.pids}
-        proposal = ProposeView(self.own.in_force.id, attempt.ballot, attempt.proposal)
         everybody = tuple(dict.fromkeys((*self.own.here(), *attempt.proposal.pids)))
-        self.own.send(cluster, everybody, proposal)
+        self.own.send(cluster, everybody, self._question(attempt))
 
     def dissolve(self, cluster: Cluster, into: ProcessId) -> None:
         """One more view of those here; when all groups have ended in it, they go over."""
         attempt = self.attempt = Attempt(self._higher_ballot(), Phase.PROPOSING)
         attempt.asked = set(self.own.here())
         attempt.proposal = self.next_views.last_view(attempt, into)
-        proposal = ProposeView(self.own.in_force.id, attempt.ballot, attempt.proposal)
-        self.own.send(cluster, attempt.proposal.pids, proposal)
+        self.own.send(cluster, attempt.proposal.pids, self._question(attempt))
 
     def on_accepted(self, cluster: Cluster, src: ProcessId, word: ViewAccepted) -> None:
         attempt = self.attempt

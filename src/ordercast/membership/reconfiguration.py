@@ -11,7 +11,8 @@ a majority       restarted or not, nobody else can be alive who could have gone 
                  may declare that the others are gone (`forget`). Then a voter that remembers the
                  view goes on from it, in the next generation.
 
-Nobody leaves as long as no voter would stay. A view that began anew is not begun again at once.
+If all who vote want to go, the one that leads is the last: it lets the others go first.
+A view that began anew is not begun again at once.
 """
 
 from __future__ import annotations
@@ -120,13 +121,13 @@ class Reconfiguration(Part):
         return self.renewing and (lasted or not self.own.in_force.anew)
 
     def _leaving_now(self) -> set[ProcessId]:
-        """Those who want to go; nobody, as long as no voter would stay."""
+        """Those who want to go. If no voter would stay, this node does, until it is alone."""
         view, here = self.own.in_force, self.own.here()
         list_ = view.electorate
         going = self.leavers.intersection(here)
         stay = [n for n in view.nodes if n.pid in here and n.pid not in going]
         voters = [n for n in stay if n.voter and (not list_ or n.name in list_)]
-        return going if (voters if self.own.votes else stay) else set()
+        return going if (voters if self.own.votes else stay) else going - {self.own.me}
 
     def may_decide(self) -> bool:
         """Is there a majority; or all of an electorate; or an operator's word?"""

@@ -456,8 +456,7 @@ class Process(PlainState):
 
     def may_leave(self, p: ProcessId) -> bool:
         """At the coordinator: is p in no group, and does it number nothing?"""
-        numbers_nothing = self.changes.unburden(self, p)
-        return numbers_nothing and not self.changes.directory.of.get(p)
+        return self.changes.unburden(self, p)
 
     # -- groups, as the driver asks for them ------------------------------------------------------
 

@@ -12,9 +12,9 @@ from ordercast.runtime.stay import Stays
 
 log = logging.getLogger("ordercast.runtime.closing")
 
+PARTING = 1.0  # seconds that a node waits for others to whom it has no connection
 PATIENCE = 0.02  # seconds between two looks at whether the application still reads
 LOOKS = 5  # so many without progress: it does not
-PARTING = 1.0  # seconds that the others get to go on without this node
 FAREWELL = 0.1  # seconds that the last words get even if all other time is used up
 
 
@@ -56,13 +56,25 @@ def _is_in(presence: Presence) -> bool:
 
 
 async def _go_away(presence: Presence, deadline: float) -> None:
-    """Out of the cluster in order. If all go at once, nobody is left to say that they may."""
-    limit = min(deadline, asyncio.get_running_loop().time() + PARTING)
-    try:
-        async with asyncio.timeout_at(limit):
-            await presence.nodeship.go_away()
-    except (TimeoutError, OrdercastError) as reason:
+    """Out of the cluster in order, also if a program there blocks its loop for a while: what goes
+    without a word counts as lost, and the others may have no majority then."""
+    loop = asyncio.get_running_loop()
+    going = asyncio.ensure_future(presence.nodeship.go_away())
+    heard_at = loop.time()
+    while not going.done() and loop.time() < min(deadline, heard_at + PARTING):
+        await asyncio.wait((going,), timeout=PATIENCE)
+        if _is_connected(presence):
+            heard_at = loop.time()
+    if going.cancel():
+        log.info("%s did not leave the cluster in order: no time is left", presence.me.identity)
+    elif (reason := going.exception()) is not None:
         log.info("%s did not leave the cluster in order: %r", presence.me.identity, reason)
+
+
+def _is_connected(presence: Presence) -> bool:
+    """Can any node that goes on say that this one may go?"""
+    me, peers = presence.me.pid, presence.peers
+    return any(pid in peers.bound for pid in presence.engine.stack.pids if pid != me)
 
 
 async def _leave_all(presence: Presence, stays: Stays, deadline: float) -> bool:

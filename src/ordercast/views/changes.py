@@ -459,13 +459,19 @@ class Changes(PlainState):
             self.run_local(groups)
 
     def unburden(self, groups: Groups, p: ProcessId) -> bool:
-        """p wants to leave the cluster; True when it numbers nothing."""
-        numbers = any(self.directory.rows[g].leader == p for g in self.directory.of.get(p, ()))
+        """p wants to leave the cluster; True when nobody needs it there.
+
+        A group that nobody is in needs no sequencer: if two who want to leave are the last, each
+        would give it to the other one, for ever.
+        """
+        rows = [self.directory.rows[g] for g in self.directory.of.get(p, ())]
+        needed = [row for row in rows if row.members or row.guests]
+        numbers = any(row.leader == p for row in needed)
         if numbers and self.leads:  # else whoever coordinates after the next view does it
             self.target.drain(self.directory, p, drained=True)
             self._lead_if_idle(groups)
             self.run_local(groups)
-        return not numbers
+        return not needed
 
     def _lead_if_idle(self, groups: Groups) -> None:
         if self.lead is Lead.IDLE:
