@@ -63,6 +63,7 @@ class Participant:
         self.settings = settings
         self.groups: dict[str, Group | None] = {}  # joined; None: joined without a Group at hand
         self.joining: dict[str, asyncio.Task[None]] = {}
+        self.started = asyncio.Event()
         self.sending = True
         self.flood = 0  # messages that are still to be sent without a pause
         self.urgent: asyncio.Queue[str] = asyncio.Queue()  # numbers of fresh messages to send
@@ -85,12 +86,22 @@ class Participant:
         """Until `close`, or until whoever gives orders is gone."""
         self.note("start", self.settings.name, self.settings.life)
         asyncio.get_running_loop().set_exception_handler(self._unhandled)
-        await self._start()
+        orders = asyncio.ensure_future(self._obey())
+        starting = asyncio.ensure_future(self._start())
+        await asyncio.wait((orders, starting), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():  # asked to close before the node was in
+            starting.cancel()
+            self.note("closing")
+            await self.node.aclose()
+            self.note("closed")
+            return
+        starting.result()
+        self.started.set()
         self.note("up", self.node.incarnation)
         tasks = [asyncio.ensure_future(self._guarded(part)) for part in ("read", "send", "look")]
         for group in self.settings.groups:
             self._join(group)
-        await self._obey()
+        await orders
         self.sending = False
         self.note("closing")
         await self.node.aclose()
@@ -152,6 +163,7 @@ class Participant:
         self.joining[group] = asyncio.ensure_future(self._enter(group, before))
 
     async def _enter(self, group: str, before: asyncio.Task[None] | None) -> None:
+        await self.started.wait()
         if before is not None:
             await before
         while True:

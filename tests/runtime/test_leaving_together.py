@@ -11,6 +11,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.runtime.closing import PARTING
+from patients import free_port
 
 COMPLAINT = "did not leave"
 
@@ -76,3 +77,21 @@ def test_a_node_leaves_in_order_while_the_program_of_the_other_one_blocks_its_lo
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
     assert not told(caplog)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_node_may_be_closed_while_it_starts(cancelled: bool) -> None:
+    """It ended in an AttributeError; and if it was let in later, it was in and closed at once."""
+    address = f"127.0.0.1:{free_port()}"
+    node = oc.Node("late", seeds=[address])
+    starting = asyncio.ensure_future(node.start())
+    while not hasattr(node, "_presence"):
+        await asyncio.sleep(0)
+    if cancelled:
+        starting.cancel()
+    await node.aclose()
+    async with oc.Node("first", bind=address, bootstrap=True) as first:
+        with pytest.raises((oc.GroupClosed, oc.JoinTimeout, asyncio.CancelledError)):
+            await starting
+        while len(first.stats()["node_view"]["members"]) > 1:
+            await asyncio.sleep(0.001)

@@ -52,7 +52,7 @@ async def _shut(presence: Presence, deadline: float, *, drained: bool) -> None:
 
 
 def _is_in(presence: Presence) -> bool:
-    return presence.error is None and presence.blocked is None
+    return presence.in_cluster and presence.error is None and presence.blocked is None
 
 
 async def _go_away(presence: Presence, deadline: float) -> None:

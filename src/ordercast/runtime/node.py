@@ -15,7 +15,7 @@ from typing import Any, Self, Unpack
 
 from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel
-from ordercast.errors import ConfigError, Dissolved, NodeOut, UsageError
+from ordercast.errors import ConfigError, Dissolved, GroupClosed, NodeOut, UsageError
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_presence
 from ordercast.runtime.exposure import check_exposure
@@ -182,6 +182,8 @@ class Node:
         try:
             await self._presence.peers.listen(self._bind)
             await self._get_in()
+            if self._state != "starting":
+                raise GroupClosed(f"node {self.name!r} was closed while it started")
         except BaseException:
             self._state = "closed"
             await close_presence(self._presence, self._stays, in_order=False)
