@@ -10,6 +10,7 @@ import msgspec
 from ordercast.core.changing import End, FramesEnd
 from ordercast.core.events import Kept, Multicast, Receive
 from ordercast.core.ids import GroupId, ProcessId
+from ordercast.core.numbers import ViewNumbers
 from ordercast.core.protocol import OrderingProtocol
 from ordercast.membership.acceptor import Acceptor
 from ordercast.membership.agreement import Agreement
@@ -180,7 +181,7 @@ class NodeThatNumbersViewsAlike(Process):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.changes.target.stride = 1
+        self.changes.target.numbers = ViewNumbers()
 
 
 class NodeThatTakesWhatComesAfterItsReport(Process):
