@@ -63,7 +63,7 @@ def test_a_second_call_gives_the_session_that_runs(spark: SparkSession) -> None:
 
 
 def test_only_the_two_remarks_are_kept_back(tmp_path: Path) -> None:
-    """Standard error is a file here: capfd loses what comes between its reading and its emptying."""
+    """Standard error is a file here: capfd loses what comes between its two readings."""
     told, kept = tmp_path / "told", os.dup(2)
     with told.open("wb") as file:
         os.dup2(file.fileno(), 2)
