@@ -36,9 +36,15 @@ def check(process: Process) -> None:
         assert view is not None, "the view of an open group is known"
         assert view.era == row.era, "a view is of the era of the row"
         if machine.together is not None or process.me in (*row.members, *row.guests):
-            assert _said(view) == _said(row), "a view is that of the row"
+            assert _is_same(view, row), "a view is that of the row"
 
 
-def _said(here: View | Row) -> tuple[object, ...]:
-    """What a row and a view both say, beside their era."""
-    return here.number, here.members, here.guests, here.leader, here.subgroups
+def _is_same(view: View, row: Row) -> bool:
+    """In all that both say, beside their era."""
+    return (
+        view.number == row.number
+        and view.members == row.members
+        and view.guests == row.guests
+        and view.leader == row.leader
+        and view.subgroups == row.subgroups
+    )

@@ -132,12 +132,14 @@ class Book(PlainState):
         assert self.members == view.members, "a book has the members of the view"
         assert self.stable <= self.commit <= self.N, "stable <= committed <= numbered"
         assert self.base <= self.stable, "numbers go on from the era before"
-        unstable = range(self.stable + 1, self.N + 1)
-        assert all(N in self.frames for N in unstable), "an unstable frame is kept"
+        unstable = set(range(self.stable + 1, self.N + 1))
+        assert self.frames.keys() >= unstable, "an unstable frame is kept"
         assert len(self.frames) == len(unstable), "what is stable is forgotten"
-        assert all(N == entry.N for N, entry in self.frames.items()), "a number has one frame"
+        numbers = [frame.N for frame in self.frames.values()]
+        assert [*self.frames] == numbers, "a number has one frame"
         assert self.safe <= self.N, "what is safe was numbered"
-        assert set(self.done) == set(self.members), "every member is counted"
-        counts = ((done, self.held.get(p, self.N)) for p, done in self.done.items())
-        assert all(done <= held <= self.N for done, held in counts), "consumed <= held <= numbered"
-        assert all(n <= self.last[p] for _, p, n in self.guests), "only what was numbered is due"
+        assert self.done.keys() == set(self.members), "every member is counted"
+        for p, done in self.done.items():
+            assert done <= self.held.get(p, self.N) <= self.N, "consumed <= held <= numbered"
+        for _, p, n in self.guests:
+            assert n <= self.last[p], "only what was numbered is due"

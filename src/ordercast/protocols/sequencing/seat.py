@@ -264,20 +264,22 @@ class Seat(PlainState):
         if self.stay is Stay.JOINING:
             assert not (self.queue or self.kept or self.ahead), "a joiner has nothing to deliver"
             return
-        waiting = (*self.ahead.values(), *self.bodyless.values())
-        assert self.ahead_bytes == sum(entry.weight for entry in waiting), "what waits is weighed"
+        waiting = [*self.ahead.values(), *self.bodyless.values()]
+        assert self.ahead_bytes == sum([entry.weight for entry in waiting]), "what waits is weighed"
         assert self.bodies_bytes == sum(map(weight, self.bodies.values())), "bodies are weighed"
-        places = [x.place if isinstance(x, Marker) else (x.era, x.N) for x in self.queue]
-        ordered = zip((self.at, *places), places, strict=False)
-        assert all(a < b for a, b in ordered), "the queue rises from what was delivered"
+        at = self.at
+        for x in self.queue:
+            place = x.place if isinstance(x, Marker) else (x.era, x.N)
+            assert at < place, "the queue rises from what was delivered"
+            at = place
         if self.stay is not Stay.IN:
             return
         assert self.delivered <= self.got <= self.known, "delivered <= here <= known"
         assert self.base <= self.stable <= self.got, "what is stable is here"
         assert self.got <= self.ceiling, "nothing is taken up after the report"
-        kept = range(self.stable + 1, self.got + 1)
-        assert all(N in self.kept for N in kept), "an unstable frame is kept"
-        assert len(self.kept) == len(kept), "what is stable is forgotten"
-        assert all(N == entry.N for N, entry in self.kept.items()), "a number has one frame"
-        assert all(self.got < N for N in self.ahead), "what is ahead is not here yet"
+        unstable = set(range(self.stable + 1, self.got + 1))
+        assert self.kept.keys() >= unstable, "an unstable frame is kept"
+        assert len(self.kept) == len(unstable), "what is stable is forgotten"
+        assert [*self.kept] == [kept.N for kept in self.kept.values()], "a number has one frame"
+        assert not self.ahead or self.got < min(self.ahead), "what is ahead is not here yet"
         assert self.taken <= max(self.at[1], self.stable), "only what was delivered is consumed"
