@@ -52,6 +52,7 @@ def main() -> int:
         found = [failure for p, a in pairs for failure in replay(p, a, wanted.seed)]
     else:
         ledger = load(LEDGER)
+        results.resume(ledger, results.read())
         sweep(ledger, tasks(ledger, pairs, wanted.seeds), wanted.jobs)
         tell(ledger, pairs)
         if wanted.record:

@@ -39,6 +39,17 @@ def recorded(before: list[Result], ledger: Ledger) -> list[Result]:
     return list(pairs.values())
 
 
+def resume(ledger: Ledger, before: list[Result]) -> None:
+    """Seeds that were recorded with the sources of now need not run again."""
+    for result in before:
+        pair = f"{result.protocol}/{result.arena}"
+        is_current = ledger.sources.get(result.protocol) == result.sources
+        if is_current and result.runs > ledger.done.get(pair, 0):
+            ledger.done[pair] = result.runs
+            known = {f.seed for f in ledger.failures if f"{f.protocol}/{f.arena}" == pair}
+            ledger.failures += [f for f in result.failures if f.seed not in known]
+
+
 def _dated(result: Result, ledger: Ledger) -> Result:
     """With a word on whether its code is that of now."""
     older = ledger.sources.get(result.protocol) != result.sources

@@ -74,6 +74,18 @@ def test_what_is_recorded_stays_until_the_same_pair_is_recorded_again(tmp_path: 
     ]
 
 
+def test_a_sweep_goes_on_behind_what_was_recorded_with_the_same_sources() -> None:
+    ledger = Ledger({"fifo": "now", "vector": "now"}, {"vector/N1": 60})
+    kept = [
+        Result("fifo", "N0", 40, "before"),
+        Result("fifo", "N1", 20, "now", (FAILURE,)),
+        Result("vector", "N1", 40, "now"),
+    ]
+    results.resume(ledger, kept)
+    assert ledger.done == {"vector/N1": 60, "fifo/N1": 20}
+    assert ledger.failures == [FAILURE]
+
+
 def test_only_seeds_that_are_not_done_are_left() -> None:
     ledger = Ledger({}, {"fifo/N1": 30})
     left = command.tasks(ledger, [("fifo", "N1"), ("vector", "N2")], 50)
@@ -91,6 +103,7 @@ def test_the_command_exits_with_1_if_anything_failed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(command, "LEDGER", tmp_path / "ledger.json")
+    monkeypatch.setattr(results, "read", list)
     line = f"sweep --protocol {protocol} --arena N1 --seeds 3 --jobs 1"
     monkeypatch.setattr("sys.argv", line.split())
     assert command.main() == code
