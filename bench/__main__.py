@@ -69,6 +69,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
         _late("sequencing_live").kill(coordinator=True)
     ),
     "sequencers, rolling drain": lambda: asyncio.run(_late("sequencing_live").rolling_drain()),
+    "who feels it": lambda: asyncio.run(_late("pauses").run()),
     "sequencers, 1000 groups": lambda: asyncio.run(sequencing_scale.run(percent=5)),
     "fifty members": lambda: asyncio.run(fifty.run()),
     "pipeline, 10 processes": lambda: _late("pipeline").full_size(processes=10),

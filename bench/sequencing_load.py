@@ -141,3 +141,18 @@ async def first_after(worker: Worker, *, moment: float) -> dict[str, float]:
         group: min((at - moment for due, at in seen if due > moment), default=float("inf"))
         for group, seen in load.moments.items()
     }
+
+
+async def delays_around(
+    worker: Worker, *, moment: float, span: float
+) -> dict[str, tuple[list[float], list[float]]]:
+    """By group: from due to taken here, of what was due in the span before the moment and in the
+    span after it."""
+    load = _loads[worker]
+    return {
+        group: (
+            [at - due for due, at in seen if moment - span <= due < moment],
+            [at - due for due, at in seen if moment <= due < moment + span],
+        )
+        for group, seen in load.moments.items()
+    }
