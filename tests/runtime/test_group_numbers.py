@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import ordercast as oc
+from ordercast.runtime.control import Enter
 from ordercast.views.headers import WantIn
 
 QUICK = {"heartbeat_ms": 50, "suspect_ms": 400}
@@ -35,6 +36,25 @@ def deaf_to(node: oc.Node, group: str) -> asyncio.Event:
 
     stack._receive_cluster = receive_or_not  # type: ignore[method-assign]
     return hears
+
+
+def asked_later(node: oc.Node, group: str, hears: asyncio.Event) -> None:
+    """Nor who asks it which number that group has: they ask a new coordinator, too."""
+    requests = node._presence.nodeship.requests
+    handle = requests.handle
+
+    async def later(pid: int, message: Any) -> None:
+        await hears.wait()
+        handle(pid, message)
+
+    def handle_or_wait(pid: int, message: Any) -> None:
+        if isinstance(message, Enter) and message.group == group and not hears.is_set():
+            waiting.append(asyncio.ensure_future(later(pid, message)))
+        else:
+            handle(pid, message)
+
+    waiting: list[asyncio.Task[None]] = []
+    requests.handle = handle_or_wait  # type: ignore[method-assign]
 
 
 def groups_at(node: oc.Node) -> dict[int, str]:
@@ -84,6 +104,7 @@ async def test_a_number_that_the_next_coordinator_gives_to_another_group(order: 
     async with four_nodes() as (a, b, j, k):
         deaf_to(a, "x")
         hears = deaf_to(b, "x")
+        asked_later(b, "x", hears)
         joining = asyncio.ensure_future(j.join("x", order="total", scope="group"))
         await answered_and_gone(a, j, joining)
         await until(lambda: b.leads)
