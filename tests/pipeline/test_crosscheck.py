@@ -42,7 +42,7 @@ def test_a_difference_names_run_property_and_both_verdicts() -> None:
     found = compared({"r": OK, "": OK}, {**folds("r", vsync="violated"), **folds("")})
     assert found.differences == (Difference("r", "vsync", "ok", "violated"),)
     assert str(found) == "cross-check: 20 verdicts judged twice, 1 differ"
-    assert str(found.differences[0]) == "run r, vsync: the kernels say ok, the folds say violated"
+    assert str(found.differences[0]) == "run r, vsync: the kernels say ok, Spark SQL says violated"
 
 
 def test_rows_of_both_lanes_are_joined_where_they_differ(spark: SparkSession) -> None:
@@ -72,4 +72,4 @@ def test_a_difference_is_a_mistake_of_ours_and_exits_70(
     write_jsonl(trace(TRACE), tmp_path / "trace.jsonl")
     done = CliRunner().invoke(app, ["verify", str(tmp_path), "--cross-check"])
     assert done.exit_code == OUR_MISTAKE
-    assert "membership: the kernels say ok, the folds say violated" in done.output
+    assert "membership: the kernels say ok, Spark SQL says violated" in done.output

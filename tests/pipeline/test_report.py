@@ -73,10 +73,13 @@ def test_all_32_verdicts_are_in_words_and_not_only_in_colours() -> None:
 
 
 def test_the_headline_tells_the_outcome() -> None:
-    assert "1 of 1 expected properties violated" in page(outcome_of(trace(SWAPPED), "fifo.group"))
-    assert "All 4 expected properties hold" in page(outcome_of(trace(CLEAN)))
-    undecided = "1 of 1 expected properties could not be decided"
-    assert undecided in page(outcome_of(trace(CLEAN), "views"))
+    broken = page(outcome_of(trace(SWAPPED), "fifo.group"))
+    assert '"headline">FIFO order within each group was broken once<' in broken
+    assert "1 of 1 expected properties violated" in broken
+    assert "All 4 properties expected of this run hold" in page(outcome_of(trace(CLEAN)))
+    undecided = page(outcome_of(trace(CLEAN), "views"))
+    assert "Nothing is violated, but this could not be decided: Consistent views" in undecided
+    assert "1 of 1 expected properties could not be decided" in undecided
 
 
 def test_what_happened_is_told_before_the_verdicts_and_stays_text() -> None:
@@ -150,7 +153,7 @@ def test_what_only_one_of_two_delivered_between_views_is_ringed_there_and_crosse
 def test_deliveries_before_their_own_sends_are_ringed_and_told_in_a_ring() -> None:
     text = page(outcome_of(trace("p: deliver a g; send b g; end\nq: deliver b g; send a g; end")))
     assert diagram(text).count('class="ring"') == 2
-    assert "who delivers the one before it sends the other:" in text
+    assert "each arrow names the process that delivers the first message before it sends" in text
 
 
 def test_why_something_is_inconclusive_is_told_and_what_would_decide_it() -> None:
@@ -261,15 +264,15 @@ def test_of_many_violations_a_few_are_drawn_and_all_are_counted() -> None:
 
 def test_figures_that_the_trace_does_not_tell_are_not_drawn_as_zero() -> None:
     read = Reader(page(Outcome((run_of(trace(CLEAN)),))))
-    assert "The trace has no times of sends and their deliveries." in read.words
-    assert "The trace does not tell the bytes of headers" in read.words
-    assert "This trace does not tell." in read.words
+    assert "The trace has no times for sends and their deliveries." in read.words
+    assert "Header bytes are not recorded in this trace" in read.words
+    assert "Not recorded in this trace." in read.words
 
 
 def test_latencies_of_zero_are_called_a_coarse_clock() -> None:
     group = GroupFigures("g", None, 1, 2, 0, latency=spread(0, 0))
     text = page(Outcome((run_of(trace(CLEAN), figures=Figures(groups=(group,))),)))
-    assert "the clock was too coarse to tell" in text
+    assert "the clock was too coarse to measure latency" in text
 
 
 def test_of_many_groups_the_busiest_are_listed_and_the_others_counted() -> None:

@@ -177,7 +177,9 @@ def test_a_violated_run_shows_its_sentence_and_its_diagram(browser: Browser, pag
 def test_a_clean_run_shows_no_violation_and_a_healthy_trace(browser: Browser, pages: Pages) -> None:
     browser.open(pages.clean)
     words = browser.ask("document.body.innerText")
-    assert "Everything that was expected holds" in words and "Every log is complete" in words
+    assert (
+        "All 4 properties expected of this run hold" in words and "Every log is complete" in words
+    )
     assert browser.ask("document.querySelectorAll('.card').length") == 0
     assert browser.ask("document.querySelectorAll('svg.plot').length") == 3
 

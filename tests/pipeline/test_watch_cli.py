@@ -161,13 +161,13 @@ def test_the_summary_speaks_of_one_and_of_many_and_leaves_out_what_is_not_there(
     _sum_up(run(violated=("wellformed",), overdue=1, waiting_rows=1), 1, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "run r: 1 event of 1 process",
-        "  violated: wellformed",
+        "  violated: the rows of the trace do not contradict one another (wellformed)",
         "  1 delivery overdue",
         "  1 row waits for a send that was not read",
     ]
     _sum_up(run(events=2, processes=3, overdue=4), 3, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "run r: 2 events of 3 processes",
-        "  no violation seen: wellformed",
+        "  no violation seen: the rows of the trace do not contradict one another (wellformed)",
         "  4 deliveries overdue",
     ]

@@ -15,6 +15,7 @@ from rich.table import Table
 from ordercast.cli.exits import console, errors_as_exits, escape, progress
 from ordercast.cli.pages import check_page
 from ordercast.cli.spark import check_master, spark_settings
+from ordercast.cli.verdicts import named
 
 if TYPE_CHECKING:
     from ordercast.pipeline.compare import Compared, Comparison
@@ -60,7 +61,8 @@ def compare(
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """One row per run; columns that no run tells are left out, and that is said."""
+    """One row per run, then what broke; columns for which no run has figures are left out, and
+    named."""
     from ordercast.pipeline.compare_table import (
         PRICE,
         PRICE_TITLE,
@@ -69,6 +71,7 @@ def show(comparison: Comparison, console: Console) -> None:
         told,
         untold,
     )
+    from ordercast.pipeline.headline import what_is_wrong
 
     runs = comparison.runs
     speed, price = told(SPEED, runs), told(PRICE, runs)
@@ -82,6 +85,11 @@ def show(comparison: Comparison, console: Console) -> None:
         for run in runs:
             _add(table, price, run)
         console.print(table)
+    for run in runs:
+        for sentence, name in what_is_wrong(run.outcome):
+            console.print(
+                f"{escape(run.label)}: {named(sentence, name)}", highlight=False, soft_wrap=True
+            )
     for text in untold(runs):
         console.print(f"[dim]{text}[/]", highlight=False, soft_wrap=True)
     if comparison.differences:

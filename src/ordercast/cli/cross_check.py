@@ -29,7 +29,7 @@ def check_again(
     """Say that both lanes agree, or name each difference and exit: one of them is wrong."""
     from ordercast.pipeline import crosscheck
 
-    with progress.status("judging once more, by folds ..."):
+    with progress.status("judging a second time, by Spark SQL ..."):
         found = crosscheck.cross_check(
             outcome,
             paths,
@@ -42,5 +42,7 @@ def check_again(
     for one in found.differences:
         progress.print(f"  {escape(str(one))}", highlight=False, soft_wrap=True)
     if found.differences:
-        text = "the two lanes differ, so one of them is wrong: please report it with this trace"
+        text = (
+            "the two judgements differ, so one of them is wrong: please report it with this trace"
+        )
         raise fail(text, OUR_MISTAKE)

@@ -1,7 +1,12 @@
-"""Verdicts in a terminal: what was expected in a table, the rest in a line."""
+"""Verdicts in a terminal: what happened in a sentence, what was expected in a table, then the rest.
+
+Sentences come first, for people; the name of a property stands behind them in brackets, for
+`--expect` and for programs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
     from ordercast.pipeline.outcome import Outcome, RunOutcome
 
 COLOURS = {"ok": "green", "violated": "bold red", "inconclusive": "yellow", "n/a": "dim"}
+COLOURS_OF_RUNS = {0: "bold green", 1: "bold red", 3: "bold yellow"}  # by exit code
 OTHER_WORDS = {
     "ok": "kept",
     "violated": "not kept",
@@ -25,67 +31,97 @@ SAME_INDEX = "two events with index"  # in the sentence of a log that is probabl
 
 def show(outcome: Outcome, console: Console, *, has_report: bool) -> None:
     """All runs; of many, the details only where something expected does not hold."""
+    from ordercast.pipeline.headline import headline
+
     for run in outcome.runs:
         if len(outcome.runs) <= 5 or run.exit_code:
             _show_run(run, console, has_report=has_report)
     if len(outcome.runs) > 1:
-        good = sum(1 for run in outcome.runs if not run.exit_code)
-        console.print(f"{good} of {len(outcome.runs)} runs hold all that was expected")
+        _print(console, f"[{COLOURS_OF_RUNS[outcome.exit_code]}]{escape(headline(outcome))}[/]")
+
+
+def named(sentence: str, name: str) -> str:
+    """A sentence with the name of its property behind it."""
+    return f"{escape(sentence)} [dim]({escape(name)})[/]"
 
 
 def _show_run(run: RunOutcome, console: Console, *, has_report: bool) -> None:
+    from ordercast.pipeline.headline import headline_of_run
+    from ordercast.pipeline.meanings import meaning
+
     events = "event" if run.facts.events == 1 else "events"
-    title = f"run {run.run or '(unnamed)'}: {run.facts.events} {events}"
-    table = Table(title=escape(title), title_justify="left")
-    for column in ("property", "verdict", "why expected"):
+    about = escape(f"run {run.run or '(unnamed)'}, {run.facts.events:,} {events}: ")
+    colour = COLOURS_OF_RUNS[run.exit_code]
+    _print(console, f"{about}[{colour}]{escape(headline_of_run(run))}[/]")
+    table = Table()
+    for column in ("verdict", "what is expected"):
         table.add_column(column)
+    table.add_column("why", max_width=24)
     for one in run.expected:
-        table.add_row(one.property, _coloured(one.verdict), escape(one.because))
+        expected = named(meaning(one.property), one.property)
+        table.add_row(_coloured(one.verdict), expected, escape(one.because))
     console.print(table)
     _show_reasons(run, console, has_report=has_report)
     _show_others(run, console)
 
 
 def _show_reasons(run: RunOutcome, console: Console, *, has_report: bool) -> None:
-    """For everything expected that does not hold: a witness, or why it is undecided."""
-    tables = dict(run.domains)
+    """For everything expected that does not hold: witnesses, or why it is undecided."""
+    from ordercast.pipeline.headline import in_a_sentence, table_of
+
     shown = 0
     for one in run.expected:
         if one.verdict == "ok":
             continue
-        table = run.table if one.domain is None else tables[one.domain]
+        table = table_of(run, one)
         broken = [v.sentence for v in table.violations if v.property == one.property]
         reasons = broken or list(table.doubts.get(one.property, ()))
+        if reasons:
+            _print(console, named(in_a_sentence(run, one), one.property) + ":")
         for why in reasons[:WITNESSES_EACH]:
-            console.print(f"  {one.property}: {escape(why)}", highlight=False, soft_wrap=True)
+            _print(console, f"  {escape(why)}")
         more = max(table.counts.get(one.property, 0), len(reasons)) - WITNESSES_EACH
         shown += len(reasons)
         if more > 0:
-            console.print(f"  {one.property}: and {more} more", highlight=False)
+            _print(console, f"  ... and {more:,} more")
     if shown:
         drawn = "" if has_report else "--report FILE.html draws them, "
-        console.print(f"  {drawn}--json has them as data", highlight=False)
+        _print(console, f"  [dim]{drawn}--json has them as data[/]")
 
 
 def _show_others(run: RunOutcome, console: Console) -> None:
     """What no declared order asks for, judged over all groups together all the same."""
+    from ordercast.pipeline.meanings import title
+
     if run.table.verdicts["wellformed"] == "violated":
-        console.print("[bold red]the trace contradicts itself: other verdicts mean little[/]")
+        _print(console, "[bold red]The trace contradicts itself, so other verdicts mean little.[/]")
         if any(SAME_INDEX in one.sentence for one in run.table.violations):
             text = "Were several runs of one name read together? Then judge each by itself"
-            console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
+            _print(console, f"[yellow]{text}[/]")
     if all(one.because == "always expected" for one in run.expected):
         text = "No order was declared or asked for, so none counts: say for example --expect fifo"
-        console.print(f"[yellow]{text}[/]", highlight=False, soft_wrap=True)
-    named = {one.property for one in run.expected if one.domain is None}
-    console.print(
-        "[dim]Judged over all groups together, not part of the declared order or --expect:[/]"
-    )
+        _print(console, f"[yellow]{text}[/]")
+    expected = {one.property for one in run.expected if one.domain is None}
+    text = "Judged over all groups together, not part of the declared order or --expect:"
+    _print(console, f"[dim]{text}[/]")
     for verdict, word in OTHER_WORDS.items():
-        names = [n for n, v in run.table.verdicts.items() if v == verdict and n not in named]
-        if names:
-            text = f"  {word}: {', '.join(names)}"
-            console.print(f"[dim]{text}[/]", highlight=False, soft_wrap=True)
+        names = [n for n, v in run.table.verdicts.items() if v == verdict and n not in expected]
+        if verdict == "violated":
+            shown = [f"{title(name)} ({name})" for name in _plain_first(names)]
+        else:
+            shown = names
+        if shown:
+            _print(console, f"[dim]  {word}: {', '.join(shown)}[/]")
+
+
+def _plain_first(names: Sequence[str]) -> list[str]:
+    """Without the uniform forms whose plain forms are among them: these imply them."""
+    plain = {name for name in names if not name.endswith(".uniform")}
+    return [name for name in names if name in plain or name.removesuffix(".uniform") not in plain]
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def _coloured(verdict: str) -> str:

@@ -26,19 +26,23 @@ def verify(
     as_json: bool = typer.Option(False, "--json", help="Print all verdicts as JSON."),
     report: Path | None = typer.Option(None, help="Write a self-contained HTML report."),
     quiescent: bool = typer.Option(
-        False, help="Take every log as complete, also one that was cut off."
+        False, help="Treat every log as complete, even if it was cut off."
     ),
     expect: list[str] = typer.Option(
-        [], help="A property or an order (as over all groups: fifo is fifo.global); repeatable."
+        [],
+        help="An order such as causal, judged over all groups, or one of the 32 properties of "
+        "docs/PROPERTIES.md; repeatable. Default: what the trace declares.",
     ),
     mapping: Path | None = typer.Option(
         None, "--map", help="A TOML file that says what the fields of foreign logs mean."
     ),
     tables: Path | None = typer.Option(
-        None, help="Keep all of it as Parquet tables in this folder; judge only what is new."
+        None,
+        help="Keep events, verdicts and figures as Parquet tables in this folder; judge only "
+        "new or changed runs.",
     ),
     cross_check: bool = typer.Option(
-        False, help="Judge a second time by Spark SQL what it can judge, and compare."
+        False, help="Judge a second time by Spark SQL, where it can, and compare the verdicts."
     ),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
     conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),

@@ -17,6 +17,7 @@ from rich.status import Status as Spinner
 
 from ordercast.cli.exits import BAD_INPUT, INCONCLUSIVE, console, errors_as_exits, escape, progress
 from ordercast.cli.spark import check_master
+from ordercast.cli.verdicts import named
 
 if TYPE_CHECKING:
     from ordercast.pipeline.streaming.journal import RunStatus, Status, Told
@@ -32,19 +33,22 @@ _UNITS = {"ms": 1, "s": 1_000, None: 1_000, "m": 60_000, "h": 3_600_000}
 def watch(
     folder: Path = typer.Argument(help="The folder that a running system records into."),
     stable_after: str = typer.Option(
-        "5s", help="A delivery that is owed for so long is overdue: 500ms, 5s, 2m."
+        "5s", help="Time after which a missing delivery is overdue: 500ms, 5s, 2m."
     ),
     expect: list[str] = typer.Option(
-        [], help="A property or an order, as for verify; repeatable. Default: what is declared."
+        [],
+        help="A property or an order, as for verify; repeatable. Default: what the trace declares.",
     ),
     checkpoint: Path | None = typer.Option(
-        None, help="Where to remember what was judged. Default: a folder inside the watched one."
+        None, help="Where the watch keeps its memory. Default: a folder inside the watched one."
     ),
-    once: bool = typer.Option(False, help="Judge what is there, wait until it is stable, stop."),
+    once: bool = typer.Option(
+        False, help="Judge what is recorded so far, wait until it is stable, stop."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object per line."),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
 ) -> None:
-    """Watch a running system: what breaks is told within seconds, with a witness."""
+    """Watch a running system: print each violation within seconds, with a witness."""
     with errors_as_exits():
         stable_ms = milliseconds(stable_after)
         _check(folder, master, once)
@@ -159,9 +163,11 @@ def _follow(
 def _tell(told: Told) -> None:
     notice = told.notice
     run = f"{told.run}: " if told.run else ""
-    name = f" {notice.property}" if notice.property and notice.kind != "overdue" else ""
-    kind = f"[{COLOURS.get(notice.kind, 'dim')}]{notice.kind}{name}[/]"
-    console.print(f"{kind}  {escape(run + notice.sentence)}", highlight=False, soft_wrap=True)
+    name = notice.property if notice.kind != "overdue" else ""
+    kind = f"[{COLOURS.get(notice.kind, 'dim')}]{notice.kind}[/]"
+    sentence = run + notice.sentence
+    text = named(sentence, name) if name else escape(sentence)
+    console.print(f"{kind}  {text}", highlight=False, soft_wrap=True)
 
 
 def _tell_json(told: Told) -> None:
@@ -200,22 +206,22 @@ def _sum_up(status: Status, code: int, as_json: bool) -> None:
 
 
 def _sum_up_run(run: RunStatus) -> None:
+    from ordercast.pipeline.meanings import meaning
+
     kept = [name for name in run.expected if name not in run.violated]
     events = _counted(run.events, "event", "events")
     processes = _counted(run.processes, "process", "processes")
-    lines = [f"run {run.run or '(unnamed)'}: {events} of {processes}"]
-    if run.violated:
-        lines.append(f"  violated: {', '.join(run.violated)}")
-    if kept:
-        lines.append(f"  no violation seen: {', '.join(kept)}")
+    lines = [escape(f"run {run.run or '(unnamed)'}: {events} of {processes}")]
+    lines += [f"  [bold red]violated:[/] {named(meaning(name), name)}" for name in run.violated]
+    lines += [f"  no violation seen: {named(meaning(name), name)}" for name in kept]
     if run.overdue:
         lines.append(f"  {_counted(run.overdue, 'delivery', 'deliveries')} overdue")
     if run.waiting_rows:
         rows = _counted(run.waiting_rows, "row waits", "rows wait")
         lines.append(f"  {rows} for a send that was not read")
-    lines += [f"  not complete: {what} ({count:,})" for what, count in run.doubts.items()]
+    lines += [escape(f"  not complete: {what} ({count:,})") for what, count in run.doubts.items()]
     for line in lines:
-        console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -22,7 +22,7 @@ class Figure:
     needs: str  # what a trace must have to tell it
 
     def cell(self, run: Compared) -> str:
-        """As it stands in a table; empty where the trace does not tell."""
+        """As it stands in a table; empty where the trace has no such figure."""
         value = self.value(run)
         return "" if value is None else self.written(value)
 
@@ -81,8 +81,8 @@ WAITED = Figure(
     _share,
     _PROTOCOL,
 )
-SPEED_TITLE = "What was kept, and how fast"
-PRICE_TITLE = "At what price; all header bytes, packets, again, nulls: per message sent"
+SPEED_TITLE = "Promises kept, and speed"
+PRICE_TITLE = "Cost; all hdr, packets, again, nulls: per message sent"
 SPEED = (
     Figure("sent", _of(lambda all_: all_.sends), compact, "sends"),
     Figure("delivered", _of(lambda all_: all_.deliveries), compact, "deliveries"),
@@ -103,12 +103,12 @@ PRICE = (
 
 
 def told(figures: Sequence[Figure], runs: Sequence[Compared]) -> list[Figure]:
-    """Those of the figures that at least one run tells."""
+    """Those of the figures that at least one run has."""
     return [one for one in figures if any(one.value(run) is not None for run in runs)]
 
 
 def untold(runs: Sequence[Compared]) -> list[str]:
-    """What no run tells, and what a trace must have to tell it."""
+    """The figures that no run has, and the rows or columns that they need."""
     missing: dict[str, list[str]] = {}
     for one in (*SPEED, *PRICE):
         if one not in told([one], runs):

@@ -35,7 +35,7 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"run {self.run or '(unnamed)'}, {self.property}"
-        return f"{where}: the kernels say {self.kernels}, the folds say {self.folds}"
+        return f"{where}: the kernels say {self.kernels}, Spark SQL says {self.folds}"
 
 
 @dataclass(frozen=True)

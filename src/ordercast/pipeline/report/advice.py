@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ordercast.pipeline.outcome import RunOutcome, Table
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, prose, table
-from ordercast.pipeline.report.verdicts import property_name
+from ordercast.pipeline.report.verdicts import in_short
 from ordercast.trace.schema import PROPERTIES
 
 MOST_REASONS = 3  # per property
@@ -16,12 +16,12 @@ _NO_END = (
     "`--quiescent`."
 )
 _LOST = (
-    "A run without lost records. What is lost stays lost: record again, to a faster disk or with "
-    "fewer messages at a time."
+    "A run without lost records. Lost records cannot be recovered: record again, to a faster disk "
+    "or with fewer messages at a time."
 )
 _INCOMPLETE = (
-    "The whole log of whoever sent it: add the missing files, or record again until every process "
-    "has closed."
+    "The whole log of the sender: add the missing files, or record again until every process has "
+    "closed."
 )
 _KINDS = (
     (("views", "vsync", "sending_view"), "view"),
@@ -47,12 +47,13 @@ def undecided(run: RunOutcome) -> Markup:
     if not rows:
         return Markup()
     cells = [
-        [listed([property_name(name) for name in names]), why, prose(remedy)]
+        [listed([in_short(name) for name in names]), why, prose(remedy)]
         for (why, remedy), names in rows.items()
     ]
     return joined(
-        element("p", "Undecided does not mean broken: the trace does not tell.", class_="soft"),
-        table(["property", "what the trace cannot tell", "what would decide it"], cells,
+        element("p", "Undecided does not mean broken: the trace lacks what would decide it.",
+                class_="soft"),
+        table(["property", "why it is open", "what would decide it"], cells,
               label="Why some properties are undecided", class_="wordy"),
     )  # fmt: skip
 

@@ -21,11 +21,12 @@ from ordercast.pipeline.compare_table import (
     untold,
 )
 from ordercast.pipeline.figures import GroupFigures, Spread
+from ordercast.pipeline.headline import what_is_wrong
 from ordercast.pipeline.report.charts import CHART_STYLE, bars, ranges
 from ordercast.pipeline.report.document import document
 from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
 from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, swatch
-from ordercast.pipeline.report.verdicts import STATES, verdict
+from ordercast.pipeline.report.verdicts import STATES, property_name, verdict
 
 _PRICES = (
     (HEADERS, "Header bytes", "header bytes per delivery, on average"),
@@ -85,9 +86,15 @@ def _numbers(runs: Sequence[Compared]) -> Markup:
         for run in runs
     ]
     prices = [[element("b", run.label), *(figure.cell(run) for figure in price)] for run in runs]
+    wrong = [
+        element("li", element("b", run.label), f": {sentence} ", property_name(name))
+        for run in runs
+        for sentence, name in what_is_wrong(run.outcome)
+    ]
     notes = [element("p", f"{text}.", class_="soft") for text in untold(runs)]
     return joined(
         _table(["run", "order", "as declared"], speeds, speed, SPEED_TITLE),
+        element("ul", *wrong) if wrong else "",
         _table(["run"], prices, price, PRICE_TITLE) if price else "",
         *notes,
     )

@@ -12,8 +12,8 @@ from ordercast.pipeline.report.plot import MOST_LINES, Line, distribution, rates
 from ordercast.pipeline.report.scale import compact, duration
 
 _TOLD_BY_PROTOCOL_TRACES = (
-    'This trace does not tell. Traces recorded with `trace="protocol"` do: they have a row for '
-    "each arrival."
+    'Not recorded in this trace. Traces recorded with `trace="protocol"` have a row for each '
+    "arrival, and so the hold-back time."
 )
 MOST_GROUPS = 50  # rows of a table, those with most deliveries first
 _COUNTS = (
@@ -60,9 +60,11 @@ def _soft(text: str) -> Markup:
 def _latency(groups: Sequence[GroupFigures]) -> Markup:
     known = [(one.group, one.latency) for one in groups if one.latency]
     if not known:
-        return _soft("The trace has no times of sends and their deliveries.")
+        return _soft("The trace has no times for sends and their deliveries.")
     if all(spread.at(0) == spread.at(100) == 0 for _, spread in known):
-        return _soft("Every delivery has the time of its send: the clock was too coarse to tell.")
+        return _soft(
+            "Each delivery has the time of its send: the clock was too coarse to measure latency."
+        )
     return _spreads(known, "time from send to delivery", "deliveries")
 
 
@@ -99,7 +101,7 @@ def _bytes(groups: Sequence[GroupFigures]) -> Markup:
     """Bars: the headers of a delivery beside the body of a message."""
     known = [one for one in groups if one.headers]
     if not known:
-        return _soft("The trace does not tell the bytes of headers (column `overhead`).")
+        return _soft("Header bytes are not recorded in this trace (column `overhead`).")
     longest = max(_mean(one.headers) + _mean(one.payload) for one in known) or 1
     bars = [_bar(one, longest) for one in known[: MOST_LINES * 2]]
     legend = element(
@@ -157,7 +159,7 @@ def _throughput(throughput: Throughput | None) -> Markup:
         return _soft("The trace has no times.")
     sends, deliveries = throughput.sends_per_s, throughput.deliveries_per_s
     if sends is None or deliveries is None or not throughput.buckets:
-        return _soft("All happened at one instant, by the clocks.")
+        return _soft("By the clocks, all events happened at the same time.")
     per_second = 1e9 / throughput.bucket_ns
     lines = [
         Line(name, tuple((float(b.start_ns), getattr(b, name) * per_second)

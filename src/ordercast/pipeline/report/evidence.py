@@ -15,6 +15,7 @@ from ordercast.pipeline.report.layout import Layout
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, scrolling
 from ordercast.pipeline.report.names import LONGEST, Names, shortened
 from ordercast.pipeline.report.scene import Scene, scene
+from ordercast.pipeline.report.verdicts import in_short
 from ordercast.pipeline.report.written_out import Witness, written_out
 from ordercast.trace.schema import Violation
 
@@ -53,7 +54,7 @@ def _left_out(violations: Sequence[Violation], own: Table, hidden: int) -> Marku
     uncounted = [name for name in names if own.counts[name] > kept[name]]
     if not hidden and not uncounted:
         return Markup()
-    counted = [joined(element("code", name), f" {own.counts[name]:,}×") for name in names]
+    counted = [joined(in_short(name), f" {own.counts[name]:,}×") for name in names]
     return element(
         "p", f"At most {MOST_CARDS} examples of each are drawn. In all: ", listed(counted),
         ". With ", element("code", "--json"), " you get more of them as data.", class_="soft",
@@ -70,11 +71,11 @@ def _card(same: Sequence[Violation]) -> Markup:
     wide = len(sentence) > LONGEST_SENTENCE or (
         found is not None and Layout(found, names).right > WIDEST_HALF
     )
-    tags = [element("code", tag, class_="tag") for tag in _tags([one.property for one in same])]
+    tags = _tags([one.property for one in same])
     return element(
         "article",
         _sentence(sentence),
-        element("p", *[piece for tag in tags for piece in (tag, " ")], class_="tags"),
+        element("p", "Broken: ", listed(tags), class_="tags"),
         _drawing(found, witness, names, sentence),
         written_out(witness, names),
         _in_full(names),
@@ -87,12 +88,12 @@ def _card(same: Sequence[Violation]) -> Markup:
     )
 
 
-def _tags(properties: Sequence[str]) -> list[str]:
-    """The properties that are broken; a plain form and its uniform one in one tag."""
+def _tags(properties: Sequence[str]) -> list[Markup]:
+    """The properties that are broken; a plain form and its uniform one in one."""
     plain = {name: f"{name}.uniform" in properties for name in properties}
     both = {f"{name}.uniform" for name in properties}
     return [
-        f"{name} (and uniform)" if also else name
+        joined(in_short(name), " and its uniform form" if also else "")
         for name, also in plain.items()
         if name not in both
     ]

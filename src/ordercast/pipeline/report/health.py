@@ -32,26 +32,26 @@ def _findings(run: RunOutcome) -> Iterator[list[str]]:
     """What was found, where, and what it means."""
     facts, told = run.facts, run.figures.health
     if facts.crashed:
-        means = "Plain properties excuse them, the uniform ones do not."
+        means = "Plain properties excuse these processes; uniform ones do not."
         yield [f"processes that crashed: {len(facts.crashed):,}", _named(facts.crashed), means]
     if facts.cut:
-        means = "They stop without crash or end: what is missing there may have come later."
+        means = "These logs stop without crash or end: missing deliveries may have come later."
         yield [f"logs that are cut: {facts.cut:,}", _named(told.cut), means]
     if facts.lossy:
-        means = "What is missing there may have happened. A wrong order stays wrong."
+        means = "Missing events may have happened. A wrong order is still a violation."
         names = [_lossy(log) for log in told.lossy]
         yield [f"logs with lost records: {facts.lossy:,}", _named(names), means]
     if told.silent:
-        means = "Nothing they did is known. Are files missing?"
+        means = "Nothing is known of what these members did. Are files missing?"
         yield [f"members without a log: {len(told.silent):,}", _named(told.silent), means]
     if told.no_send:
-        means = "Such messages have no part in fifo and causal order, nor in latencies."
+        means = "These messages do not count for FIFO and causal order, nor for latencies."
         yield [f"deliveries without a send: {told.no_send:,}", "", means]
     if told.untimed:
-        means = "Latencies leave them out. No verdict uses a time."
+        means = "Latencies leave these logs out. No verdict uses a time."
         yield [f"logs without times: {len(told.untimed):,}", _named(told.untimed), means]
     if told.early:
-        means = "So the clocks do not agree. Latencies are off, verdicts are not."
+        means = "The clocks do not agree. Latencies are wrong, verdicts are not affected."
         yield [f"deliveries earlier than their send: {told.early:,}", _pairs(told), means]
 
 

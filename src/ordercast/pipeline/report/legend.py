@@ -18,7 +18,7 @@ def _shape(name: str, class_: str, **places: object) -> Markup:
 
 LEGEND = element(
     "p",
-    element("span", "Only the events involved, time runs to the right."),
+    element("span", "Only the events involved are drawn; time runs to the right."),
     _sign("send", _shape("circle", "send m0", cx=15, cy=12, r=6)),
     _sign("delivery", _shape("circle", "deliver m0", cx=15, cy=12, r=6)),
     _sign(

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ordercast.pipeline.headline import headline
+from ordercast.pipeline.meanings import title
 from ordercast.pipeline.outcome import Outcome, RunOutcome
 from ordercast.pipeline.report.document import document
 from ordercast.pipeline.report.markup import Markup, element, joined, listed, table
 from ordercast.pipeline.report.run import run_name, run_sections
 from ordercast.pipeline.report.scene import natural
-from ordercast.pipeline.report.verdicts import SIGNS, STATES, property_name, verdict
+from ordercast.pipeline.report.verdicts import SIGNS, STATES, in_short, verdict
 
 MOST_DETAILED_RUNS = 25  # a page with thousands of runs shows these in full, the worst first
 MOST_LISTED_RUNS = 1000
-
-_HEADLINES = {
-    "ok": "Everything that was expected holds",
-    "violated": "Not everything that was expected holds",
-    "inconclusive": "Nothing expected is broken, but not all could be decided",
-}
 
 
 def page(outcome: Outcome, *, story: Sequence[str] = ()) -> str:
@@ -54,7 +50,7 @@ def _banner(outcome: Outcome) -> Markup:
     if undecided:
         of_all = "" if words else f" of {total}"
         words.append(f"{undecided:,}{of_all} could not be decided")
-    text = "; ".join(words) or f"All {total} hold"
+    text = f"{'; '.join(words)}. " if words else ""
     events = sum(run.facts.events for run in outcome.runs)
     runs = "1 run" if len(outcome.runs) == 1 else f"{len(outcome.runs):,} runs"
     return element(
@@ -62,8 +58,8 @@ def _banner(outcome: Outcome) -> Markup:
         element("span", SIGNS[state], class_="bigsign", aria_hidden="true"),
         element(
             "div",
-            element("p", _HEADLINES[state], class_="headline"),
-            element("p", f"{text}. Judged: {runs}, {events:,} events."),
+            element("p", headline(outcome), class_="headline"),
+            element("p", f"{text}Judged: {runs}, {events:,} events."),
         ),
         class_=f"banner {state}",
     )
@@ -108,10 +104,10 @@ def _by_property(runs: Sequence[RunOutcome]) -> Markup:
         for one in run.expected:
             counts.setdefault(one.property, Counter())[one.verdict] += 1
     rows = [
-        [property_name(name), *(f"{found[v]:,}" if found[v] else "" for v in SIGNS)]
+        [in_short(name), *(f"{found[v]:,}" if found[v] else "" for v in SIGNS)]
         for name, found in sorted(counts.items(), key=lambda pair: -pair[1]["violated"])
     ]
-    headings = ["expected property", *(f"{sign} {name}" for name, sign in SIGNS.items())]
+    headings = ["what is expected", *(f"{sign} {name}" for name, sign in SIGNS.items())]
     return table(headings, rows, label="Verdicts per property", numbers=(1, 2, 3, 4))
 
 
@@ -138,11 +134,11 @@ def _run_table(numbered: Sequence[tuple[int, RunOutcome]], label: str) -> Markup
             _link(number, run),
             verdict(STATES[run.exit_code]),
             f"{run.facts.events:,}",
-            ", ".join(dict.fromkeys(one.property for one in run.expected if one.verdict != "ok")),
+            "; ".join(dict.fromkeys(title(o.property) for o in run.expected if o.verdict != "ok")),
         ]
         for number, run in numbered
     ]
-    headings = ["run", "outcome", "events", "expected, but not so"]
+    headings = ["run", "outcome", "events", "expected, but violated or undecided"]
     return table(headings, rows, label=label, numbers=(2,), class_="wordy")
 
 

@@ -76,7 +76,7 @@ def _contents(sections: Sequence[Section], number: int) -> Markup:
 def _remarks(run: RunOutcome) -> Markup:
     """What a reader should know before the table."""
     if run.table.verdicts["wellformed"] == "violated":
-        text = "The trace contradicts itself (wellformed): the other verdicts mean little."
+        text = "The trace contradicts itself (`wellformed`), so the other verdicts mean little."
     elif all(one.because == "always expected" for one in run.expected):
         text = (
             "No order was declared or asked for, so none counts. Say what you expect, for example "
@@ -101,14 +101,14 @@ def _broken_promises(run: RunOutcome) -> Iterator[Section]:
 
 
 def _not_expected(run: RunOutcome) -> Markup:
-    """What was not expected and did not hold: folded away, for who wants to see."""
+    """What was not expected and did not hold: folded away, for those who want to see it."""
     expected = whole_run(run)
     others = [one for one in run.table.violations if one.property not in expected]
     if not others:
         return Markup()
     kinds = len({one.property for one in others})
     are = "property that is" if kinds == 1 else "properties that are"
-    summary = f"{kinds} {are} not part of what was expected and not kept: examples"
+    summary = f"{kinds} {are} violated, but not part of what was expected: examples"
     return element("details", element("summary", summary), LEGEND, cards(others, run.table))
 
 

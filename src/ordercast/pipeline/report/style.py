@@ -60,15 +60,14 @@ th:last-child, td:last-child { padding-right: 0; } tbody tr:last-child td { bord
 td { max-width: 26em; overflow-wrap: anywhere; }
 @media screen { td { min-width: 4.5em; } td:first-child { min-width: 7em; }
   .wordy td { min-width: 9em; }
-  .expected td:nth-child(3), .verdicts td:last-child { min-width: 15em; }
-  .expected td:nth-child(4) { min-width: 11em; } }
-.verdicts td:nth-child(1) { width: 12em; }
+  .expected td:nth-child(2), .verdicts td:first-child { min-width: 15em; }
+  .expected td:nth-child(3) { min-width: 11em; } }
 .verdicts td:nth-child(2), .verdicts td:nth-child(3) { width: 11em; }
 .dense td, .dense th { font-size: 13px; padding: 4px 10px 4px 0; } .dense td { min-width: 0; }
 .dense td:nth-child(2):not(.number) { min-width: 5em; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number { white-space: nowrap; }
-.property { white-space: nowrap; }
+.property { white-space: nowrap; color: var(--soft); }
 .counted, .verdict { white-space: nowrap; } .verdict { font-weight: 600; }
 h2 .verdict { font-size: 16px; padding-left: 10px; }
 .verdict.ok { color: var(--ok); } .verdict.violated { color: var(--bad); }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ordercast.pipeline.outcome import Expectation, RunOutcome, Table
-from ordercast.pipeline.report.markup import Markup, element, joined, table
-from ordercast.pipeline.report.meanings import FAMILIES, meaning
+from ordercast.pipeline.headline import violations
+from ordercast.pipeline.meanings import FAMILIES, meaning, title
+from ordercast.pipeline.outcome import RunOutcome, Table
+from ordercast.pipeline.report.markup import Markup, element, joined, prose, table
 from ordercast.trace.schema import PROPERTIES
 
 SIGNS = {"ok": "✓", "violated": "✗", "inconclusive": "?", "n/a": "–"}
@@ -25,25 +26,29 @@ def whole_run(run: RunOutcome) -> set[str]:
 
 def expected_table(run: RunOutcome) -> Markup:
     """One row per property that the run was to have; violations are counted if there are any."""
-    counts = [_count(run, one) for one in run.expected]
+    counts = [violations(run, one) for one in run.expected]
     rows = [
         [
             verdict(one.verdict),
-            property_name(one.property),
-            meaning(one.property),
+            in_words(one.property),
             one.because,
             *([f"{count:,}" if count else ""] if any(counts) else []),
         ]
         for one, count in zip(run.expected, counts, strict=True)
     ]
-    headings = ["verdict", "property", "what it says", "why it is expected"]
+    headings = ["verdict", "what is expected", "why"]
     headings += ["violations"] if any(counts) else []
-    return table(headings, rows, label="What was expected", numbers=(4,), class_="expected")
+    return table(headings, rows, label="What was expected", numbers=(3,), class_="expected")
 
 
-def _count(run: RunOutcome, one: Expectation) -> int:
-    own = next((table for domain, table in run.domains if domain == one.domain), run.table)
-    return own.counts.get(one.property, 0)
+def in_words(name: str) -> Markup:
+    """What a property promises, with its name behind."""
+    return joined(f"{meaning(name)} ", property_name(name))
+
+
+def in_short(name: str) -> Markup:
+    """The property in a few words, with its name behind."""
+    return joined(f"{title(name)} ", property_name(name))
 
 
 def property_name(name: str) -> Markup:
@@ -54,12 +59,15 @@ def property_name(name: str) -> Markup:
 def all_verdicts(run: RunOutcome) -> Markup:
     """One row per property; the uniform form, where there is one, beside the plain one."""
     expected = whole_run(run)
-    headings = ["property", "verdict", "uniform", "what it says"]
+    headings = ["what it promises", "verdict", "crashed processes included"]
     parts = [
         element(
             "p",
-            "Grey: judged all the same, but not expected of all groups of this run together, so "
-            "nothing is broken. The uniform form binds processes that crashed, too.",
+            prose(
+                "Grey: these properties are judged all the same, but they are not expected of all "
+                "groups of this run together, so nothing is broken. The last column is the uniform "
+                "form (`.uniform`), which also binds processes that crashed."
+            ),
             class_="soft",
         )
     ]
@@ -75,7 +83,7 @@ def _row(own: Table, name: str, expected: set[str]) -> list[str]:
         _counted(own, form, form in expected) if form in PROPERTIES else ""
         for form in (name, f"{name}.uniform")
     ]
-    return [property_name(name), *forms, meaning(name)]
+    return [in_words(name), *forms]
 
 
 def _counted(own: Table, name: str, expected: bool) -> Markup:

@@ -43,7 +43,7 @@ def _cycle(witness: Witness, names: Names) -> Markup:
     cycle: Sequence[Witness] = witness.get("cycle") or ()
     if not cycle:
         return Markup()
-    words = "Round in a ring, each arrow with who delivers in that order:"
+    words = "A cycle; each arrow names the process that delivers in that order:"
     steps = [(step["before"], names.label(step["process"])) for step in cycle]
     return _steps(words, steps, cycle[0]["before"], names)
 
@@ -53,7 +53,10 @@ def _round(witness: Witness, names: Names) -> Markup:
     steps: Sequence[Witness] = witness.get("round") or ()
     if not steps:
         return Markup()
-    words = "Round in a ring, each arrow with who delivers the one before it sends the other:"
+    words = (
+        "A cycle; each arrow names the process that delivers the first message before it sends "
+        "the second:"
+    )
     told = [(step["delivers"], names.label(step["process"])) for step in steps]
     return _steps(words, told, steps[-1]["sends"], names)
 
