@@ -24,38 +24,38 @@ class Coordinates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One run of a grid."""
 
     protocol: str  # one of `ordercast protocols`
-    members: int = 5  # processes that are in groups
-    groups: int = 1  # spread round a ring of the members, or along a line
-    group_size: int = 0  # members of each; 0: all, and of several groups twice their share
-    ring: bool = True  # false: groups lie along a line, and make no cycle
-    cell: int = 0  # members live in cells of so many, and groups in one of them; 0: on a ring
-    outside: float = 0.0  # share of a group that is drawn from outside its cell
-    sequencers: int = 0  # further processes that lead the groups; 0: a member of each group does
-    subgroups: int = 0  # of equally many members, for protocols that have any; 0: as they cut
-    messages: int = 100  # that the workload starts; answers come on top
+    members: int = 5  # number of processes that are in groups
+    groups: int = 1  # number of groups, laid on a ring of the members, or on a line
+    group_size: int = 0  # members of each group; 0: all, or of several groups twice an equal share
+    ring: bool = True  # false: groups are laid on a line, so they form no cycle
+    cell: int = 0  # members per cell, with each group in one cell; 0: no cells, but a ring
+    outside: float = 0.0  # share of the members of a group that come from outside its cell
+    sequencers: int = 0  # additional processes that lead the groups; 0: a member of each group does
+    subgroups: int = 0  # number of subgroups, of equal size; 0: the protocol decides
+    messages: int = 100  # messages that the workload sends, not counting answers
     workload: str = "paced"  # "paced": at random times; "saturating": as fast as the window allows
-    senders: int = 0  # the first so many members send; 0: all
-    every_us: float = 1000.0  # mean time between two messages, over all processes, if paced
-    burst: int = 1  # messages sent in one instant, if paced
+    senders: int = 0  # number of members that send, the first ones; 0: all
+    every_us: float = 1000.0  # mean time between two messages of all processes together, if paced
+    burst: int = 1  # messages sent at the same time, if paced
     reply: float = 0.0  # mean number of answers to a message
-    depth: int = 4  # an answer to an answer to ... at most so deep
+    depth: int = 4  # longest chain of answers to answers
     size: int = 64  # bytes of a message
-    window: int = 0  # own messages to a group not yet delivered by all; 0: any
+    window: int = 0  # limit of own messages to a group that not all have delivered; 0: none
     loss: float = 0.0  # probability that a packet is lost
-    duplicate: float = 0.0  # probability that a packet comes twice
-    fifo: bool = False  # packets of one process to another arrive in the order they were sent
+    duplicate: float = 0.0  # probability that a packet arrives twice
+    fifo: bool = False  # packets from one process to another arrive in the order sent
     broadcast: bool = False  # a packet is sent once for all its receivers; else once for each
-    delay: str = "uniform 500 1500"  # of a packet, in us: a distribution and its two numbers
-    megabits: float = 0.0  # a second, into and out of a process; 0: bytes take what they cost
-    work_cost: float = 1.0  # all work takes so many times what the cost model says
-    entry_cost: float = 1.0  # an entry of a header costs so many times what the cost model says
-    crashes: int = 0  # the last so many members crash half-way
-    moves: int = 0  # so often all groups go to the next sequencer: a cluster, with its links
-    flush: bool = True  # false: to compare, views change without one; of javagroups only
-    hearsay: bool = True  # false: to compare, no header tells of groups that its sender is not in
-    outage_ms: float = 0.0  # half-way the last member is cut off for so long
+    delay: str = "uniform 500 1500"  # of a packet, in us: a distribution with two numbers
+    megabits: float = 0.0  # per second, into and out of a process; 0: no limit
+    work_cost: float = 1.0  # factor on all costs of the cost model
+    entry_cost: float = 1.0  # factor on the cost of a header entry in the cost model
+    crashes: int = 0  # number of members that crash half-way, the last ones
+    moves: int = 0  # how often all groups move to the next sequencer; the run is a whole cluster
+    flush: bool = True  # false: views change without a flush, for comparison; javagroups only
+    hearsay: bool = True  # false: headers name only groups of their sender, for comparison
+    outage_ms: float = 0.0  # how long the last member is cut off, half-way
     options: tuple[tuple[str, Any], ...] = ()  # (name, value): limits and delays of the protocol
-    seed: int = 0  # the same seed, the same run
+    seed: int = 0  # the same seed gives the same run
 
     @property
     def overlap(self) -> float:

@@ -39,10 +39,10 @@ Values = dict[str, list[Any]]  # of each key, all that were given
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for all runs of a plan."""
 
-    title: str = ""  # of the sweep, for people
-    keep: Keep = "none"  # traces that are written: "all", "none", or those of "failed" runs
-    trace: Trace = "protocol"  # "application": no packets, headers and waiting times, but faster
-    needless: bool = False  # measure which part of the waiting was needless; takes time
+    title: str = ""  # title of the sweep, for people
+    keep: Keep = "none"  # traces to write: "all", "none", or those of "failed" runs
+    trace: Trace = "protocol"  # "application": faster, but no packets, headers, waiting times
+    needless: bool = False  # measure how much of the waiting was needless; takes time
     false_order: bool = False  # count what two layers order by accident; for few messages
     costs: str = FREE  # a calibration, or a folder of them by protocol; "free": work takes no time
 
