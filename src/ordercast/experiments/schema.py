@@ -90,7 +90,7 @@ FIGURES = (
     Column("packets", _LONG, "packets sent, one per receiver or broadcast, including lost ones"),
     Column("packets_per_message", _REAL, "`packets` divided by `sent`"),
     Column("payload_bytes", _LONG, "payload bytes in `packets`"),
-    Column("most_bytes_sent", _LONG, "the largest share of `payload_bytes` that one process sent"),
+    Column("most_bytes_sent", _LONG, "the most of `payload_bytes` that one process sent"),
     Column("lost", _LONG, "packets that the network lost"),
     Column("duplicates", _LONG, "second copies of packets"),
     Column("retransmissions", _LONG, "retransmissions that the machines recorded"),
