@@ -106,6 +106,9 @@ def test_a_broken_promise_is_seen(tmp_path: Path) -> None:
     assert {run["label"]: run["state"] for run in told["runs"]} == {
         "careful": "kept", "hasty": "violated",
     }  # fmt: skip
+    said, page = "FIFO order within each group was broken once", tmp_path / "page.html"
+    assert f"hasty: {said} (fifo.group)" in compare(good, bad, "--out", page).stdout
+    assert f"hasty: {said} fifo.group" in Reader(page.read_text()).words
 
 
 def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def comparison_page(comparison: Comparison) -> str:
 def _workload(comparison: Comparison) -> Markup:
     if not comparison.differences:
         return element(
-            "p", "Same workload: as many members, messages and bytes in every group.", class_="fine"
+            "p", "Same workload: equal numbers of members, messages and bytes.", class_="fine"
         )
     items = [element("li", text) for text in comparison.differences]
     return element(
