@@ -119,17 +119,21 @@ def pages() -> dict[Path, str]:
 
 def _protocol(name: str, protocol: type[OrderingProtocol]) -> str:
     """What it declares; a half for users, `docs/for_users/NAME.md`; the head of its module, for
-    readers of the source."""
-    title, _, body = (import_module(protocol.__module__).__doc__ or "").strip().partition("\n")
-    file, declared = _source(protocol), protocol.declaration
+    readers of the source. Where several protocols share that head, each half has its own title."""
+    title, _, source = (import_module(protocol.__module__).__doc__ or "").strip().partition("\n")
+    told = (DOCS / "for_users" / f"{name}.md").read_text().strip()
+    shared = ""
+    if told.startswith("# "):
+        shared = f"{title}\n\n"
+        title, _, told = told.removeprefix("# ").partition("\n")
     return "\n\n".join(
         (
             f"# {title.rstrip('.')}",
-            f"`{name}`, from `{file}`. Not sure? [Which protocol](README.md).",
-            _declared(declared),
-            (DOCS / "for_users" / f"{name}.md").read_text().strip(),
+            f"`{name}`, from `{_source(protocol)}`. Not sure? [Which protocol](README.md).",
+            _declared(protocol.declaration),
+            told.strip(),
             "## For readers of the source",
-            f"```text\n{body.strip()}\n```\n",
+            f"{shared}```text\n{source.strip()}\n```\n",
         )
     )
 
@@ -148,7 +152,7 @@ def _declared(d: Declaration) -> str:
         "A crash": d.crash,
         "Who may send": f"members only: {d.closed}" if d.closed else "anybody (`Node.send_to`)",
         "Header": f"{_counted(d.header)} integers{_letters(d.header)}",
-        "Packets": f"{_counted(d.packets)} for a frame, which is one message or several",
+        "Packets": f"{_counted(d.packets)} for {FRAME}{AT_MOST * d.sequenced}",
         "Small packets besides": f"{_counted(d.control)}; fewer when messages stream",
         "Said in silence": d.silence,
         "Other messages it waits for": DEPENDS if d.exact else MORE,
@@ -161,6 +165,8 @@ ACROSS = "across all groups of a node that have this order and this protocol"
 INSIDE = "inside each group; nothing is promised across groups"
 DEPENDS = "only those that it depends on"
 MORE = "also some that it does not depend on"
+FRAME = "a frame, which is one message or several"
+AT_MOST = "; fewer where the sequencer is a member"
 
 
 def _join(d: Declaration) -> str:

@@ -24,10 +24,12 @@ import msgspec
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.protocol import OrderingProtocol
+from ordercast.membership.options import ClusterOptions
 from ordercast.placement.components import strong_components, weak_components
 from ordercast.simulation import (
     Crash,
     GroupConfig,
+    Outcome,
     SimulationConfig,
     Uniform,
     Workload,
@@ -41,7 +43,7 @@ Seen = Mapping[str, tuple[str, ...]]  # by member: its messages, in the order of
 
 MOST_RUNS = 3_000  # until what may happen has happened
 LEAST_RUNS = 100  # in which what never happens must not happen
-LEAST_CRASHES = 20  # ... where somebody crashes: these runs take longer
+LEAST_CRASHES = 60  # ... where somebody crashes: these runs take longer
 
 GROUP = re.compile(r"(\w+): ([\w, ]+)")
 SENDS = re.compile(r"(\w+) +sends ([\w, ]+?)(?: to (\w+))?(?: after (\w+))?")
@@ -128,6 +130,7 @@ def play(picture: Picture, protocol: type[OrderingProtocol], seed: int) -> Seen:
     members, names = picture.members, list(picture.groups)
     script = Script(picture=picture, members=members, groups=names, turns=cycle(members))
     rng = Random(f"picture {seed}")
+    crashed = map(members.index, picture.crashed)
     config = SimulationConfig(
         protocol=protocol,
         members=len(members),
@@ -135,28 +138,15 @@ def play(picture: Picture, protocol: type[OrderingProtocol], seed: int) -> Seen:
         messages=1,
         workload=script,
         delay=Uniform(300, 9_000),
-        faults=tuple(
-            Crash(members.index(name), at_ms=rng.uniform(1, 6), lose=0.7)
-            for name in picture.crashed
-        ),
+        faults=tuple(Crash(p, at_ms=rng.uniform(1, 15), lose=0.7) for p in crashed),
         seed=seed,
     )
-    outcome = simulate_cluster(formed(config)) if picture.crashed else simulate(config)
-    assert outcome.quiescent or picture.crashed, outcome.ended
-    sent: dict[tuple[ProcessId, GroupId], list[str]] = {}
-    labels: dict[str, str] = {}
-    seen: dict[str, list[str]] = {name: [] for name in members}
-    for event in outcome.events():
-        if event.kind not in ("send", "deliver"):
-            continue
-        assert event.process and event.message and event.group
-        if event.kind == "send":
-            place = int(event.process[1:-2]), int(event.group[1:])
-            said = sent.setdefault(place, script.labels(*place))
-            labels[event.message] = said.pop(0)
-        else:
-            seen[members[int(event.process[1:-2])]].append(labels[event.message])
-    return {name: tuple(messages) for name, messages in seen.items()}
+    if config.faults:
+        cluster = formed(config, ClusterOptions(heartbeat_ms=50, suspect_ms=300))
+        return script.seen(simulate_cluster(msgspec.structs.replace(cluster, checks=False)))
+    outcome = simulate(config)
+    assert outcome.quiescent, outcome.ended
+    return script.seen(outcome)
 
 
 def _groups(picture: Picture, protocol: type[OrderingProtocol]) -> tuple[GroupConfig, ...]:
@@ -210,6 +200,21 @@ class Script(Workload, frozen=True, kw_only=True):
         parts = [s for s in self.picture.says if (s.who, self.group(s)) == (self.members[p], g)]
         assert len(parts) == 1 or not any(said.after for said in parts), "whose order is known"
         return [message for said in parts for message in said.messages]
+
+    def seen(self, outcome: Outcome) -> Seen:
+        """What each member delivered, by the names that the picture gives to messages."""
+        unsaid: dict[tuple[ProcessId, GroupId], list[str]] = {}
+        labels: dict[str | None, str] = {}
+        seen: dict[str, list[str]] = {name: [] for name in self.members}
+        for event in outcome.events():
+            if event.kind not in ("send", "deliver") or not event.process or not event.group:
+                continue
+            p, g = int(event.process[1:-2]), int(event.group[1:])  # p0#1, g1
+            if event.kind == "send":
+                labels[event.message] = unsaid.setdefault((p, g), self.labels(p, g)).pop(0)
+            else:
+                seen[self.members[p]].append(labels[event.message])
+        return {name: tuple(messages) for name, messages in seen.items()}
 
 
 class Answering:

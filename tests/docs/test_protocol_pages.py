@@ -47,8 +47,14 @@ def test_a_half_for_users_has_the_four_parts_and_a_picture_of_what_is_promised(n
 def test_a_page_begins_with_the_half_for_users(name: str) -> None:
     page = (DOCS / "protocols" / f"{name}.md").read_text()
     head, paper = page.split("\n## For readers of the source\n")
-    assert FOR_USERS[name].strip() in head
+    for_users = FOR_USERS[name][FOR_USERS[name].index("## ") :].strip()
+    assert head.endswith(f"{for_users}\n")
     assert "Departures from the source" in paper
+
+
+def test_no_two_pages_have_one_title() -> None:
+    pages = [(DOCS / "protocols" / f"{name}.md").read_text() for name in PROTOCOLS]
+    assert len({page.partition("\n")[0] for page in pages}) == len(PROTOCOLS)
 
 
 @pytest.mark.parametrize(("name", "picture"), DRAWN)
