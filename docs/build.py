@@ -207,7 +207,9 @@ def _side_by_side() -> str:
 
 
 def _beside(d: Declaration) -> str:
-    orders = ", ".join(f"`{order}`{'*' * (DEFAULTS[order] == d.name)}" for order in d.orders)
+    orders = ", ".join(
+        f"`{order}`{' (default)' * (DEFAULTS[order] == d.name)}" for order in d.orders
+    )
     packets = (f"{evaluate(d.packets, n)} + {evaluate(d.control, n)}" for n in SIZES)
     speak, open_ = ("yes" if d.everyone_speaks else "no"), ("no" if d.closed else "yes")
     reaches = "all groups" if d.scope == "domain" else "a group"

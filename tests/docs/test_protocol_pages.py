@@ -12,6 +12,15 @@ import pytest
 
 import pictures
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
+from ordercast.simulation import (
+    Constant,
+    Crash,
+    Outcome,
+    SimulationConfig,
+    Workload,
+    one_sender,
+    simulate,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEADINGS = ["When to use it", "An example", "What it costs", "What it does not promise"]
@@ -85,3 +94,67 @@ def test_the_page_that_leads_to_a_protocol_names_them_all() -> None:
     assert [name for name in PROTOCOLS if f"[`{name}`]({name}.md)" not in questions] == []
     for name in set(DEFAULTS.values()):
         assert re.search(rf"\[`{name}`\]\({name}\.md\)(, |.*)the default", questions)
+
+
+# -- delays, and what a member that hangs holds up -------------------------------------------------
+
+CHOOSING = (DOCS / "protocols" / "README.md").read_text()
+HOP_MS = 10
+MEMBERS, SENDER, SEQUENCER = 4, 3, 0
+
+
+def rows(heading: str) -> list[tuple[list[str], str]]:
+    """Of the table with this heading: the protocols that a row names first, and the whole row."""
+    table = CHOOSING.split(f"{heading}\n")[1].split("\n\n")[0]
+    return [(re.findall(r"`(\w+)`", row), row) for row in table.splitlines()[1:]]
+
+
+def delays(protocol: str) -> set[float]:
+    """In hops, of a lone message at members that do not number."""
+    sent: dict[str | None, int] = {}
+    found = set()
+    for event in talk(protocol, one_sender(SENDER, every_us=500_000)).events():
+        if event.kind == "send":
+            sent[event.message] = event.time or 0
+        elif event.kind == "deliver" and event.process not in (event.sender, f"p{SEQUENCER}#1"):
+            found.add(((event.time or 0) - sent[event.message]) / 1e6 / HOP_MS)
+    return found
+
+
+def talk(protocol: str, workload: Workload, *hang: int) -> Outcome:
+    """On a network that keeps the order, like TCP. Who hangs does so before anybody speaks."""
+    config = SimulationConfig(
+        protocol=protocol, members=MEMBERS, messages=8, workload=workload, fifo=True,
+        delay=Constant(1000 * HOP_MS), faults=tuple(Crash(p, at_ms=1) for p in hang),
+        consume_ms=1.0, limit_ms=20_000,
+    )  # fmt: skip
+    return simulate(config)
+
+
+HOPS = {"one hop": 1, "two hops": 2, "three hops": 3, "as soon as": 2 + 20 / HOP_MS}
+
+
+@pytest.mark.parametrize("says", HOPS)
+def test_messages_take_as_many_hops_as_the_table_says(says: str) -> None:
+    table = rows("| delivered at another member after | protocols |")
+    [row] = [row for _, row in table if row.startswith(f"| {says}")]
+    named = re.findall(r"`(\w+)`", row.split(" | ")[1].split("; `fast_p`")[0])
+    assert named
+    found = [max(delays(name)) for name in named]
+    assert max(found) == pytest.approx(HOPS[says])
+    if says != "as soon as":  # that is a limit
+        assert min(found) == max(found)
+
+
+def held_up(protocol: str, hangs: int) -> bool:
+    """Do the others get less than all that two of them say?"""
+    outcome = talk(protocol, Workload(senders=(1, 2), reply=0, start_ms=50), hangs)
+    return outcome.statistics.deliveries < outcome.statistics.multicasts * (MEMBERS - 1)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_who_hangs_holds_up_what_the_table_says(name: str) -> None:
+    table = rows("| protocols | what stops while a node hangs |")
+    [row] = [row for names, row in table if name in names]
+    assert held_up(name, 3) == ("every delivery" in row and "nothing" not in row)
+    assert held_up(name, 0) == ("every delivery" in row or "gateway" in row)
