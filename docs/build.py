@@ -162,7 +162,10 @@ def _declared(d: Declaration) -> str:
 
 
 ACROSS = "across all groups of a node that have this order and this protocol"
-INSIDE = "inside each group; nothing is promised across groups"
+INSIDE = (
+    "inside each group; nothing is promised across groups, so a node that joins a second group of "
+    'this order has to say `scope="group"`'
+)
 DEPENDS = "only those that it depends on"
 MORE = "also some that it does not depend on"
 FRAME = "a frame, which is one message or several"

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+import ordercast as oc
 import pictures
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.simulation import (
@@ -59,6 +62,29 @@ def test_a_page_begins_with_the_half_for_users(name: str) -> None:
     for_users = FOR_USERS[name][FOR_USERS[name].index("## ") :].strip()
     assert head.endswith(f"{for_users}\n")
     assert "Departures from the source" in paper
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_line_that_chooses_a_protocol_does(name: str) -> None:
+    page = (DOCS / "protocols" / f"{name}.md").read_text()
+    [line] = re.findall(r"`await (node\.join\(.+?\))`", page)
+
+    async def choose() -> None:
+        async with oc.Node("alice", bootstrap=True) as node:
+            group: oc.Group = await eval(line)
+            assert group.protocol == name
+            await group.multicast(b"hello")
+            heard = [event async for event in first_message(node)]
+            assert [(one.group, one.body) for one in heard] == [("room", b"hello")]
+
+    asyncio.run(asyncio.wait_for(choose(), 60))
+
+
+async def first_message(node: oc.Node) -> AsyncIterator[oc.Message]:
+    async for event in node:
+        if isinstance(event, oc.Message):
+            yield event
+            return
 
 
 def test_no_two_pages_have_one_title() -> None:
