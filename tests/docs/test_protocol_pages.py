@@ -184,3 +184,50 @@ def test_who_hangs_holds_up_what_the_table_says(name: str) -> None:
     [row] = [row for names, row in table if name in names]
     assert held_up(name, 3) == ("every delivery" in row and "nothing" not in row)
     assert held_up(name, 0) == ("every delivery" in row or "gateway" in row)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+RESULTS = (DOCS / "RESULTS.md").read_text()
+MEASURED = re.compile(r"(.*?)\(\[measured\]\(\.\./RESULTS\.md#([\w-]+)\)\)", re.DOTALL)
+FIGURE = re.compile(r"(?<![\w.`])\d[\d,]*(?:\.\d+)?(?![\w.,]*\d)")
+
+
+def section(anchor: str) -> str:
+    """What stands in RESULTS.md under the heading of this anchor."""
+    for part in RESULTS.split("\n## ")[1:]:
+        heading, _, text = part.partition("\n")
+        if re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") == anchor:
+            return text
+    raise AssertionError(f"RESULTS.md has no heading {anchor}")
+
+
+def figures(text: str) -> list[str]:
+    """Numbers as they are written, without those below ten that count something."""
+    found = [figure.replace(",", "") for figure in FIGURE.findall(text)]
+    return [figure for figure in found if "." in figure or int(figure) >= 10]
+
+
+MEASURES = [
+    pytest.param(name, said.rpartition("\n\n")[2], anchor, id=f"{name} {anchor}")
+    for name, text in sorted(FOR_USERS.items())
+    for said, anchor in MEASURED.findall(text)
+]
+
+
+def named(text: str) -> set[str]:
+    return PROTOCOLS.keys() & set(re.findall(r"\w+", text))
+
+
+@pytest.mark.parametrize(("name", "said", "anchor"), MEASURES)
+def test_what_is_said_to_be_measured_stands_in_the_results(
+    name: str, said: str, anchor: str
+) -> None:
+    """Rounded as it may be, and not in a row of a protocol that is not spoken of."""
+    meant = {name} | named(said)
+    lines = section(anchor).splitlines()
+    rows = [line for line in lines if not named(line) or named(line) & meant]
+    known = [float(figure.replace(",", "")) for figure in FIGURE.findall("\n".join(rows))]
+    for figure in figures(said):
+        digits = len(figure.partition(".")[2])
+        assert any(abs(one - float(figure)) <= 0.5001 * 10**-digits for one in known), figure
