@@ -17,8 +17,8 @@ from ordercast.cli.pages import check_page
 from ordercast.cli.spark import check_master, spark_settings
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.compare import Compared, Comparison
-    from ordercast.pipeline.compare_table import Figure
+    from ordercast.judge.compare_table import Figure
+    from ordercast.judge.comparison import Compared, Comparison
 
 COLOURS = {"kept": "green", "violated": "bold red", "undecided": "yellow"}
 
@@ -48,7 +48,7 @@ def compare(
                 say=lambda step: status.update(f"{step} ..."),
             )
         if out is not None:
-            from ordercast.pipeline.report.comparison import write_comparison
+            from ordercast.judge.report.comparison import write_comparison
 
             write_comparison(comparison, out)
     if as_json:
@@ -61,7 +61,7 @@ def compare(
 
 def show(comparison: Comparison, console: Console) -> None:
     """One row per run; columns that no run tells are left out, and that is said."""
-    from ordercast.pipeline.compare_table import (
+    from ordercast.judge.compare_table import (
         PRICE,
         PRICE_TITLE,
         SPEED,

@@ -10,7 +10,7 @@ from rich.table import Table
 from ordercast.cli.exits import escape
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.outcome import Outcome, RunOutcome
+    from ordercast.judge.outcome import Outcome, RunOutcome
 
 COLOURS = {"ok": "green", "violated": "bold red", "inconclusive": "yellow", "n/a": "dim"}
 OTHER_WORDS = {

@@ -96,7 +96,7 @@ def _start(
     interrupted: threading.Event,
 ) -> Watcher | None:
     """None if there was no folder until Ctrl-C."""
-    from ordercast.pipeline.expectations import expected_properties
+    from ordercast.judge.expectations import expected_properties
     from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.spark.sheltered import sheltered
     from ordercast.pipeline.streaming.query import JAVA_OPTIONS, WatchOptions
