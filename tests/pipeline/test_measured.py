@@ -126,7 +126,7 @@ def test_a_long_trace_is_measured_in_more_partitions_than_usual(
         folds.append(folded_by_group(*arguments))
         return folds[-1]
 
-    monkeypatch.setattr("ordercast.judge.measured.folded_by_group", fold)
+    monkeypatch.setattr("ordercast.pipeline.measure.whole.folded_by_group", fold)
     monkeypatch.setattr(sys.modules[together.__module__], "ROWS_EACH", 1)
     assert measured(events) == wanted
     moves = events.where("kind in ('send', 'deliver')").count()
