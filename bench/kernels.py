@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.traces import Generated
-from ordercast.pipeline.kernels import integrity, liveness, precedence, views
-from ordercast.pipeline.kernels.absences import Absences
-from ordercast.pipeline.kernels.causality import scan, whole_logs
-from ordercast.pipeline.kernels.gapless import check_gapless
-from ordercast.pipeline.kernels.judge import DEFAULT_WITNESSES, Part, judge_run
-from ordercast.pipeline.kernels.membership import Membership
-from ordercast.pipeline.kernels.run import Run
-from ordercast.pipeline.kernels.total import check_total
-from ordercast.pipeline.kernels.vsync import check_vsync
-from ordercast.pipeline.laid_out import load_run
+from ordercast.judge.kernels import integrity, liveness, precedence, views
+from ordercast.judge.kernels.absences import Absences
+from ordercast.judge.kernels.causality import scan, whole_logs
+from ordercast.judge.kernels.gapless import check_gapless
+from ordercast.judge.kernels.judge import DEFAULT_WITNESSES, Part, judge_run
+from ordercast.judge.kernels.membership import Membership
+from ordercast.judge.kernels.run import Run
+from ordercast.judge.kernels.total import check_total
+from ordercast.judge.kernels.vsync import check_vsync
+from ordercast.judge.laid_out import load_run
 
 REPEATS = 3
 LIMIT = DEFAULT_WITNESSES

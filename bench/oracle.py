@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from ordercast.judge.kernels.judge import judge_table
 from ordercast.pipeline import read_traces, verify
-from ordercast.pipeline.kernels.judge import judge_table
 from ordercast.pipeline.spark.session import local_session
 from ordercast.trace.oracle import unspecified, verdicts
 from ordercast.trace.oracle.logs import Run

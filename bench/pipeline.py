@@ -24,9 +24,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from bench import kernels
 from bench.peak import PeakMemory
 from bench.traces import MASKED, TOGETHER, Generated, Shape, generate, review, small_table
-from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
-from ordercast.pipeline.laid_out import runs_of_files
-from ordercast.pipeline.read import find_files, read_traces
+from ordercast.judge.files import find_files
+from ordercast.judge.kernels.run import KERNEL_COLUMNS
+from ordercast.judge.laid_out import runs_of_files
+from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.verify import verify_promises, verify_runs
 from ordercast.trace.schema import PROPERTIES

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 
 from chaos.judge import Finding
-from ordercast.pipeline.domains import Domain
-from ordercast.pipeline.outcome import RunOutcome, Table
+from ordercast.judge.domains import Domain
+from ordercast.judge.outcome import RunOutcome, Table
 from ordercast.pipeline.verdict import judge_paths
 
 BATCH = 50  # runs that are judged together

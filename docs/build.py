@@ -11,12 +11,14 @@ from pathlib import Path
 
 from experiments import results
 from ordercast.cli.guarantees import markdown_table
+from ordercast.core.declaration import LETTERS, NETWORKS, Declaration
+from ordercast.core.protocol import OrderingProtocol
 from ordercast.experiments import schema as sweeps
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.plan import Settings as PlanSettings
 from ordercast.membership import agreement_table
 from ordercast.pipeline.tables import schema as tables
-from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.protocols.sequencing import table as sequencing_table
 from ordercast.runtime import control_table
 from ordercast.runtime.keywords import (
@@ -42,6 +44,7 @@ from ordercast.transport.discovery import Discovery
 from ordercast.transport.settings import Datagrams, IpMulticast
 from ordercast.views import states
 from ordercast.views import table as views_table
+from sweep.packets import evaluate
 
 DOCS = Path(__file__).parent
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
@@ -108,18 +111,113 @@ def pages() -> dict[Path, str]:
         ),
     }
     for name, protocol in PROTOCOLS.items():
-        page = (import_module(protocol.__module__).__doc__ or "").strip()
-        title, _, body = page.partition("\n")
-        text = f"# {title.rstrip('.')}\n\n`{name}`, from `{_source(protocol)}`.\n\n"
-        file = DOCS / "protocols" / f"{name}.md"
-        found[file] = f"{text}```text\n{body.strip()}\n```\n{_written_below(file)}"
+        found[DOCS / "protocols" / f"{name}.md"] = _protocol(name, protocol)
+    choosing = DOCS / "protocols" / "README.md"
+    found[choosing] = _filled(choosing, _side_by_side())
     return found
 
 
-def _written_below(page: Path) -> str:
-    """What people wrote under the generated part: it begins with a heading, and stays."""
-    _, heading, rest = (page.read_text() if page.exists() else "").partition("\n## ")
-    return heading + rest
+def _protocol(name: str, protocol: type[OrderingProtocol]) -> str:
+    """What it declares; a half for users, `docs/for_users/NAME.md`; the head of its module, for
+    readers of the source. Where several protocols share that head, each half has its own title."""
+    title, _, source = (import_module(protocol.__module__).__doc__ or "").strip().partition("\n")
+    told = (DOCS / "for_users" / f"{name}.md").read_text().strip()
+    shared = ""
+    if told.startswith("# "):
+        shared = f"{title}\n\n"
+        title, _, told = told.removeprefix("# ").partition("\n")
+    return "\n\n".join(
+        (
+            f"# {title.rstrip('.')}",
+            f"`{name}`, from `{_source(protocol)}`. Not sure? [Which protocol](README.md).",
+            _declared(protocol.declaration),
+            told.strip(),
+            "## For readers of the source",
+            f"{shared}```text\n{source.strip()}\n```\n",
+        )
+    )
+
+
+SIZES = (4, 16)
+"""Groups of so many members are the examples for formulas."""
+
+
+def _declared(d: Declaration) -> str:
+    """What need not be written by hand, since the protocol says it of itself."""
+    rows = {
+        "Choose it": f"`{_join(d)}`{_default(d)}",
+        "Its order holds": ACROSS if d.scope == "domain" else INSIDE,
+        "Promises": ", ".join(f"`{promise}`" for promise in d.promises)
+        + " ([what they mean](../PROPERTIES.md))",
+        "A crash": d.crash,
+        "Who may send": f"members only: {d.closed}" if d.closed else "anybody (`Node.send_to`)",
+        "Header": f"{_counted(d.header)} integers{_letters(d.header)}",
+        "Packets": f"{_counted(d.packets)} for {FRAME}{AT_MOST * d.sequenced}",
+        "Small packets besides": f"{_counted(d.control)}; fewer when messages stream",
+        "Said in silence": d.silence,
+        "Other messages it waits for": DEPENDS if d.exact else MORE,
+        "Weakest network": f"{d.network}: {NETWORKS[d.network]}; the library sees to the rest",
+    }
+    return "\n".join(["| | |", "|---|---|", *(f"| {key} | {row} |" for key, row in rows.items())])
+
+
+ACROSS = "across all groups of a node that have this order and this protocol"
+INSIDE = (
+    "inside each group; nothing is promised across groups, so a node that joins a second group of "
+    'this order has to say `scope="group"`'
+)
+DEPENDS = "only those that it depends on"
+MORE = "also some that it does not depend on"
+FRAME = "a frame, which is one message or several"
+AT_MOST = "; fewer where the sequencer is a member"
+
+
+def _join(d: Declaration) -> str:
+    return f'await node.join("room", order="{d.order}", protocol="{d.name}")'
+
+
+def _default(d: Declaration) -> str:
+    orders = [f"`{order}`" for order in d.orders if DEFAULTS[order] == d.name]
+    more = [f"`{order}`" for order in d.also]
+    given = f"; other orders that it gives: {', '.join(more)}" if more else ""
+    return (f"; the default of {' and '.join(orders)}" if orders else "") + given
+
+
+def _counted(formula: str) -> str:
+    """A formula, and what it comes to in groups of two sizes, if they alone decide it."""
+    try:
+        values = [evaluate(formula, n) for n in SIZES]
+    except (ValueError, SyntaxError):  # it has other letters
+        return formula
+    if len(set(values)) == 1:
+        return formula
+    told = ", ".join(f"{value} with {n}" for value, n in zip(values, SIZES, strict=True))
+    return f"{formula} ({told} members)"
+
+
+def _letters(formula: str) -> str:
+    letters = (letter for letter in LETTERS if letter in formula and letter != "n")
+    return "".join(f"; {letter}: {LETTERS[letter]}" for letter in letters)
+
+
+def _side_by_side() -> str:
+    """What protocols promise and cost, in a table to choose from."""
+    few, many = SIZES
+    packets = f"packets, {few} members | {many} members"
+    head = f"| protocol | order | reaches | {packets} | all must speak | open |"
+    rows = (_beside(protocol.declaration) for protocol in PROTOCOLS.values())
+    return "\n".join((head, "|---|---|---|---:|---:|---|---|", *rows))
+
+
+def _beside(d: Declaration) -> str:
+    orders = ", ".join(
+        f"`{order}`{' (default)' * (DEFAULTS[order] == d.name)}" for order in d.orders
+    )
+    packets = (f"{evaluate(d.packets, n)} + {evaluate(d.control, n)}" for n in SIZES)
+    speak, open_ = ("yes" if d.everyone_speaks else "no"), ("no" if d.closed else "yes")
+    reaches = "all groups" if d.scope == "domain" else "a group"
+    cells = (f"[`{d.name}`]({d.name}.md)", orders, reaches, *packets, speak, open_)
+    return f"| {' | '.join(cells)} |"
 
 
 def _filled(page: Path, *parts: str) -> str:

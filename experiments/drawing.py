@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from bench.plot import write_png
-from ordercast.pipeline.report.scale import compact, round_steps
+from ordercast.judge.report.scale import compact, round_steps
 
 COLOURS = ("#0b5fa5", "#b3441a", "#3c7d22", "#7a3ea1", "#b8860b", "#555555")
 DASHES = ("", "6 4", "2 3")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ordercast.pipeline.expectations import ALWAYS
-from ordercast.pipeline.figures import (
+from ordercast.judge.expectations import ALWAYS
+from ordercast.judge.figures import (
     Bucket,
     ClockSkew,
     Figures,
@@ -15,8 +15,8 @@ from ordercast.pipeline.figures import (
     Throughput,
     TraceHealth,
 )
-from ordercast.pipeline.kernels.judge import judge_table
-from ordercast.pipeline.outcome import (
+from ordercast.judge.kernels.judge import judge_table
+from ordercast.judge.outcome import (
     Expectation,
     GroupFacts,
     Outcome,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from notation import trace
-from ordercast.pipeline.kernels import compiled
-from ordercast.pipeline.kernels.absences import Absences
-from ordercast.pipeline.kernels.causality import Causality, scan, whole_logs
-from ordercast.pipeline.kernels.load import build_run
-from ordercast.pipeline.kernels.membership import Membership, joiners
-from ordercast.pipeline.kernels.run import Ints, Run
+from ordercast.judge.kernels import compiled
+from ordercast.judge.kernels.absences import Absences
+from ordercast.judge.kernels.causality import Causality, scan, whole_logs
+from ordercast.judge.kernels.load import build_run
+from ordercast.judge.kernels.membership import Membership, joiners
+from ordercast.judge.kernels.run import Ints, Run
 from ordercast.trace.tables import event_table
 
 

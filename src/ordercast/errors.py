@@ -218,3 +218,16 @@ class TraceError(OrdercastError, ValueError):
         self.line = line
         self.column = column
         self.reason = reason
+
+
+class TraceTooLarge(OrdercastError, ValueError):
+    """Judging a trace in this process would take more memory than is free."""
+
+    def __init__(self, needed: int, free: int) -> None:
+        super().__init__(
+            f"judging this in one process takes about {needed / 2**30:,.1f} GiB of memory, and "
+            f"{free / 2**30:,.1f} GiB are free: `ordercast verify` judges it with Spark, on this "
+            "machine or on a cluster"
+        )
+        self.needed = needed
+        self.free = free

@@ -34,10 +34,10 @@ def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it(capsys)
 
 
 def test_a_mistake_of_ours_does_not_look_like_a_verdict(monkeypatch, capsys):
-    def broken() -> None:
+    def broken(arguments: list[str]) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr(app_module, "app", broken)
+    monkeypatch.setattr(app_module, "application", broken)
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 70

@@ -16,8 +16,8 @@ from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.judging import verdict_on
 from ordercast.experiments.plan import Keep, Trace
 from ordercast.experiments.trial import Row, Trial, run_trial
-from ordercast.pipeline.expectations import ALWAYS
-from ordercast.pipeline.measured import measured_here
+from ordercast.judge.expectations import ALWAYS
+from ordercast.judge.measured import measured_here
 from ordercast.protocols.basic import Basic
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation import CostModel, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ordercast.pipeline.outcome import Outcome, RunOutcome
+from ordercast.judge.outcome import Outcome, RunOutcome
 from ordercast.pipeline.verdict import judge_paths
 
 VIEWS = ("wellformed", "membership", "views", "vsync", "agreement")

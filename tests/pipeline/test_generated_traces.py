@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bench.traces import FAULTS, MASKED, TOGETHER, Shape, closure, generate, review, small_table
-from ordercast.pipeline.kernels.judge import judge_table
+from ordercast.judge.kernels.judge import judge_table
 from ordercast.trace.oracle import verdicts
 from ordercast.trace.read import read_table
 from ordercast.trace.schema import PROPERTIES

@@ -12,12 +12,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.kernels.findings import Findings
-from ordercast.pipeline.kernels.judge import Judged, Part, parts
-from ordercast.pipeline.laid_out import runs_of_files
-from ordercast.pipeline.read import find_files, read_traces
-from ordercast.pipeline.verdict_rows import merged, of_part, verdict_batch
-from ordercast.pipeline.verify import verify_promises, verify_runs
+from ordercast.judge.files import find_files
+from ordercast.judge.kernels.findings import Findings
+from ordercast.judge.kernels.judge import Judged, Part, parts
+from ordercast.judge.laid_out import runs_of_files
+from ordercast.judge.verdict_rows import of_part, verdict_batch
+from ordercast.pipeline.read import read_traces
+from ordercast.pipeline.verify import merged, verify_promises, verify_runs
 from ordercast.trace.schema import Event
 from ordercast.trace.write import write_csv, write_parquet
 from random_traces import random_traces

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from notation import trace
-from ordercast.pipeline.columns import ARROW_SCHEMA
+from ordercast.judge.columns import ARROW_SCHEMA
 from ordercast.pipeline.measure import deliveries, measure
 from ordercast.pipeline.measure.table import COUNTS, LEVELS, RATES, SPREADS
 from ordercast.simulation.config import SimulationConfig, overlapping_groups

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.read import SMALL_BYTES, find_files, read_checked, read_traces
+from ordercast.judge.files import find_files
+from ordercast.pipeline.read import SMALL_BYTES, read_checked, read_traces
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import COLUMNS, Event
 from ordercast.trace.write import write_csv, write_jsonl, write_parquet

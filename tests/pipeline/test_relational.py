@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.traces import FAULTS, Shape, small_table
 from notation import trace
-from ordercast.pipeline.columns import ARROW_SCHEMA
-from ordercast.pipeline.kernels.judge import judge_table
+from ordercast.judge.columns import ARROW_SCHEMA
+from ordercast.judge.kernels.judge import judge_table
 from ordercast.pipeline.relational import RELATIONAL, relational
 from ordercast.trace.oracle import unspecified, verdicts
 from ordercast.trace.schema import Event

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from pyspark.sql import Row, SparkSession
 
 from notation import trace
-from ordercast.pipeline.columns import ARROW_SCHEMA
-from ordercast.pipeline.figures import GroupFigures
+from ordercast.judge.columns import ARROW_SCHEMA
+from ordercast.judge.figures import GroupFigures
+from ordercast.judge.measured import Measured, measured_here
 from ordercast.pipeline.measure import measure
-from ordercast.pipeline.measured import Measured, measured, measured_here
+from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.verdict import judge_paths, judge_table
 from ordercast.pipeline.verify import verify_promises, verify_table
 from ordercast.simulation.config import SimulationConfig, overlapping_groups

@@ -15,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from notation import trace
 from ordercast.errors import ConfigError, TraceError
-from ordercast.pipeline.columns import ARROW_SCHEMA
-from ordercast.pipeline.laid_out import runs_of_files
+from ordercast.judge.columns import ARROW_SCHEMA
+from ordercast.judge.files import find_files
+from ordercast.judge.laid_out import runs_of_files
+from ordercast.judge.measured import Measured
 from ordercast.pipeline.measure import deliveries, measure
-from ordercast.pipeline.measured import Measured, measured
-from ordercast.pipeline.read import find_files, read_traces
+from ordercast.pipeline.measure.whole import measured
+from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.tables import TABLES, Summary, read_table, write_tables
 from ordercast.pipeline.tables import write as writing
 from ordercast.pipeline.tables.clean import clean

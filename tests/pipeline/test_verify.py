@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.errors import TraceError
+from ordercast.judge.judging import pieces_of
 from ordercast.pipeline import verify, violations
-from ordercast.pipeline.verify import pieces_of
 from ordercast.trace.schema import PROPERTIES
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -5,44 +5,65 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import typer
 
 from ordercast import __version__
-from ordercast.cli.admin import drain, groups, migrate, sequencers, undrain
-from ordercast.cli.calibrate import calibrate
-from ordercast.cli.chat import chat
-from ordercast.cli.compare import compare
-from ordercast.cli.demo import demo
-from ordercast.cli.doctor import doctor
 from ordercast.cli.exits import OUR_MISTAKE, a_lost_reader_ends_it, console
-from ordercast.cli.explore import explore
-from ordercast.cli.node import node
-from ordercast.cli.protocols import protocols
-from ordercast.cli.recovery import forget, recover
-from ordercast.cli.sequencer import sequencer
-from ordercast.cli.simulate import simulate
-from ordercast.cli.status import status
-from ordercast.cli.sweep import sweep
-from ordercast.cli.verify import verify
-from ordercast.cli.watch import watch
-from ordercast.cli.why import why
 
-app = typer.Typer(
-    name="ordercast",
-    help="Ordered, reliable group messaging, and the checker that proves it.",
-    epilog="Exit codes: 0 fine, 1 violated, 2 bad input, 3 inconclusive, 4 no cluster.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-COMMANDS = (
-    demo, chat, simulate, sweep, explore, verify, compare, watch, protocols, status, doctor, why,
-    node, sequencer, sequencers, migrate, drain, undrain, forget, recover, calibrate,
-)  # fmt: skip
-for command in COMMANDS:
-    app.command()(command)
-app.add_typer(groups, name="groups")
+COMMANDS = {  # in the order of the help: the module in which the function of that name is
+    "demo": "demo",
+    "chat": "chat",
+    "simulate": "simulate",
+    "sweep": "sweep",
+    "explore": "explore",
+    "check": "check",
+    "verify": "verify",
+    "compare": "compare",
+    "watch": "watch",
+    "protocols": "protocols",
+    "status": "status",
+    "doctor": "doctor",
+    "why": "why",
+    "node": "node",
+    "sequencer": "sequencer",
+    "sequencers": "admin",
+    "migrate": "admin",
+    "drain": "admin",
+    "undrain": "admin",
+    "forget": "recovery",
+    "recover": "recovery",
+    "calibrate": "calibrate",
+    "groups": "admin",
+}
+
+
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The command line: the one command that the first argument names, or all of them.
+
+    A command imports what it needs, and no command needs all of it: `check` is done sooner than the
+    runtime is imported.
+    """
+    app = typer.Typer(
+        name="ordercast",
+        help="Ordered, reliable group messaging, and the checker that proves it.",
+        epilog="Exit codes: 0 fine, 1 violated, 2 bad input, 3 inconclusive, 4 no cluster.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    first = arguments[0] if arguments else None
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        command = getattr(import_module(f"ordercast.cli.{COMMANDS[name]}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -51,13 +72,18 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Ordered, reliable group messaging, and the checker that proves it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":  # all commands, for whoever tests or documents them
+        return globals().setdefault("app", application())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
@@ -66,7 +92,7 @@ def main() -> None:
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     try:
         with a_lost_reader_ends_it():
-            app()
+            application(sys.argv[1:])()
     except Exception:
         traceback.print_exc()
         sys.exit(OUR_MISTAKE)

@@ -18,8 +18,8 @@ from ordercast.cli.spark import check_master, spark_settings
 from ordercast.cli.verdicts import named
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.compare import Compared, Comparison
-    from ordercast.pipeline.compare_table import Figure
+    from ordercast.judge.compare_table import Figure
+    from ordercast.judge.comparison import Compared, Comparison
 
 COLOURS = {"kept": "green", "violated": "bold red", "undecided": "yellow"}
 
@@ -49,7 +49,7 @@ def compare(
                 say=lambda step: status.update(f"{step} ..."),
             )
         if out is not None:
-            from ordercast.pipeline.report.comparison import write_comparison
+            from ordercast.judge.report.comparison import write_comparison
 
             write_comparison(comparison, out)
     if as_json:
@@ -63,7 +63,7 @@ def compare(
 def show(comparison: Comparison, console: Console) -> None:
     """One row per run, then what broke; columns for which no run has figures are left out, and
     named."""
-    from ordercast.pipeline.compare_table import (
+    from ordercast.judge.compare_table import (
         PRICE,
         PRICE_TITLE,
         SPEED,
@@ -71,7 +71,7 @@ def show(comparison: Comparison, console: Console) -> None:
         told,
         untold,
     )
-    from ordercast.pipeline.headline import what_is_wrong
+    from ordercast.judge.headline import what_is_wrong
 
     runs = comparison.runs
     speed, price = told(SPEED, runs), told(PRICE, runs)

@@ -13,7 +13,7 @@ from ordercast.cli.spark import spark_settings
 from ordercast.trace.mapping import read_mapping
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.outcome import Outcome
+    from ordercast.judge.outcome import Outcome
 
 
 def check_again(

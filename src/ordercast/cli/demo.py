@@ -32,7 +32,7 @@ def demo(
     """Run brokers' price boards on this machine, kill a broker and a sequencer, prove what held."""
     story = Story(progress if as_json else console)  # it goes beside the result
     with errors_as_exits():
-        from ordercast.pipeline.report import write_report  # without Spark nothing is started
+        from ordercast.judge.report import write_report  # without Spark nothing is started
 
         traces = _fresh_folder(out)
         (out / "report.html").unlink(missing_ok=True)

@@ -17,11 +17,11 @@ def markdown_table() -> str:
     lines += [_row(_cells(protocol.declaration)) for protocol in PROTOCOLS.values()]
     letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in LETTERS.items())
     packets = (
-        "Packets: those of a frame. Control: acknowledgements and other small packets beside them, "
-        "when frames come one by one; fewer when they stream"
+        "Packets: packets for a frame. Control: acknowledgements and other small packets besides, "
+        "if frames come one by one; in a stream there are fewer"
     )
     lines += ["", f"Header: integers in the header of a frame. {packets}. {letters}.", ""]
-    lines += ["Open group: a node that is no member may send to it (`Node.send_to`).", ""]
+    lines += ["Open group: a node that is not a member may send to it (`Node.send_to`).", ""]
     for protocol in PROTOCOLS.values():
         d = protocol.declaration
         promises = ", ".join(f"`{promise}`" for promise in d.promises)

@@ -15,7 +15,7 @@ from rich.table import Table
 from ordercast.cli.exits import escape
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.outcome import Outcome, RunOutcome
+    from ordercast.judge.outcome import Outcome, RunOutcome
 
 COLOURS = {"ok": "green", "violated": "bold red", "inconclusive": "yellow", "n/a": "dim"}
 COLOURS_OF_RUNS = {0: "bold green", 1: "bold red", 3: "bold yellow"}  # by exit code
@@ -31,7 +31,7 @@ SAME_INDEX = "two events with index"  # in the sentence of a log that is probabl
 
 def show(outcome: Outcome, console: Console, *, has_report: bool) -> None:
     """All runs; of many, the details only where something expected does not hold."""
-    from ordercast.pipeline.headline import headline
+    from ordercast.judge.headline import headline
 
     for run in outcome.runs:
         if len(outcome.runs) <= 5 or run.exit_code:
@@ -46,8 +46,8 @@ def named(sentence: str, name: str) -> str:
 
 
 def _show_run(run: RunOutcome, console: Console, *, has_report: bool) -> None:
-    from ordercast.pipeline.headline import headline_of_run
-    from ordercast.pipeline.meanings import meaning
+    from ordercast.judge.headline import headline_of_run
+    from ordercast.judge.meanings import meaning
 
     events = "event" if run.facts.events == 1 else "events"
     about = escape(f"run {run.run or '(unnamed)'}, {run.facts.events:,} {events}: ")
@@ -67,7 +67,7 @@ def _show_run(run: RunOutcome, console: Console, *, has_report: bool) -> None:
 
 def _show_reasons(run: RunOutcome, console: Console, *, has_report: bool) -> None:
     """For everything expected that does not hold: witnesses, or why it is undecided."""
-    from ordercast.pipeline.headline import in_a_sentence, table_of
+    from ordercast.judge.headline import in_a_sentence, table_of
 
     shown = 0
     for one in run.expected:
@@ -91,7 +91,7 @@ def _show_reasons(run: RunOutcome, console: Console, *, has_report: bool) -> Non
 
 def _show_others(run: RunOutcome, console: Console) -> None:
     """What no declared order asks for, judged over all groups together all the same."""
-    from ordercast.pipeline.meanings import title
+    from ordercast.judge.meanings import title
 
     if run.table.verdicts["wellformed"] == "violated":
         _print(console, "[bold red]The trace contradicts itself, so other verdicts mean little.[/]")

@@ -18,7 +18,7 @@ from ordercast.cli.verdicts import show
 from ordercast.trace.mapping import read_mapping
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.outcome import Outcome
+    from ordercast.judge.outcome import Outcome
 
 
 def verify(
@@ -60,7 +60,7 @@ def verify(
             conf=conf,
         )
         if report is not None:
-            from ordercast.pipeline.report import write_report
+            from ordercast.judge.report import write_report
 
             write_report(outcome, report)
     if as_json:

@@ -100,7 +100,7 @@ def _start(
     interrupted: threading.Event,
 ) -> Watcher | None:
     """None if there was no folder until Ctrl-C."""
-    from ordercast.pipeline.expectations import expected_properties
+    from ordercast.judge.expectations import expected_properties
     from ordercast.pipeline.spark.session import local_session
     from ordercast.pipeline.spark.sheltered import sheltered
     from ordercast.pipeline.streaming.query import JAVA_OPTIONS, WatchOptions
@@ -206,7 +206,7 @@ def _sum_up(status: Status, code: int, as_json: bool) -> None:
 
 
 def _sum_up_run(run: RunStatus) -> None:
-    from ordercast.pipeline.meanings import meaning
+    from ordercast.judge.meanings import meaning
 
     kept = [name for name in run.expected if name not in run.violated]
     events = _counted(run.events, "event", "events")

@@ -11,9 +11,9 @@ from collections.abc import Collection
 import msgspec
 import pyarrow as pa
 
-from ordercast.pipeline.expectations import ALWAYS
-from ordercast.pipeline.kernels.judge import Judged, judge_table
-from ordercast.pipeline.kernels.run import KERNEL_COLUMNS
+from ordercast.judge.expectations import ALWAYS
+from ordercast.judge.kernels.judge import Judged, judge_table
+from ordercast.judge.kernels.run import KERNEL_COLUMNS
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulation.log import declared_events, logged_events
 from ordercast.simulation.outcome import Outcome

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ordercast.experiments.schema import PART_SCHEMA, table_of
 from ordercast.experiments.trial import Trial, run_trial
-from ordercast.pipeline.kernels.compiled import compile_at_once
+from ordercast.judge.kernels.compiled import compile_at_once
 
 PARTS, SHARES, TRACES = "parts", "_shares", "traces"
 DONE_SCHEMA = pa.schema([("runs", pa.int64()), ("trouble", pa.string())])

@@ -13,10 +13,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.outcome import Outcome
-from ordercast.pipeline.read import find_files, read_checked, read_traces, total_bytes
+from ordercast.judge.files import find_files, total_bytes
+from ordercast.judge.outcome import Outcome
+from ordercast.pipeline.read import read_checked, read_traces
 from ordercast.pipeline.relational import relational
+from ordercast.pipeline.spark.canonical import canonical
 from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.trace.mapping import LogMapping

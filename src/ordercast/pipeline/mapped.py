@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.judge.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
 from ordercast.pipeline.spark.visible import refuse_invisible

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.judge.columns import ARROW_SCHEMA, SPARK_SCHEMA
+from ordercast.judge.files import find_files, read_here, total_bytes
 from ordercast.pipeline.mapped import read_mapped
 from ordercast.pipeline.settled import has_notes, noted_crashes, outline, without_notes
 from ordercast.pipeline.spark.ship import by_tasks
@@ -28,10 +29,9 @@ from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
 from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
-from ordercast.trace.mapping.files import mapped_files
-from ordercast.trace.mapping.reading import Note, log_note, mapped_table
+from ordercast.trace.mapping.reading import Note, log_note
 from ordercast.trace.parquet import has_plain_columns
-from ordercast.trace.read import file_tables, read_table, trace_files
+from ordercast.trace.read import file_tables, read_table
 
 SMALL_BYTES = 1024 * 1024  # starting a Python worker takes longer than reading this much
 
@@ -68,14 +68,6 @@ def read_traces(
     return _by_tasks(spark, parts)
 
 
-def read_here(
-    files: Iterable[Path], *, mapping: LogMapping | None = None, note: Note = log_note
-) -> pa.Table:
-    """The same as a table in this process, without Spark: for files that are small."""
-    table = read_table(files) if mapping is None else mapped_table(list(files), mapping, note)
-    return table.cast(ARROW_SCHEMA).combine_chunks()
-
-
 def read_checked(spark: SparkSession, files: Iterable[Path]) -> DataFrame:
     """The events of files that are known to be traces: Spark reads itself what it can.
 
@@ -106,22 +98,6 @@ def _settled_files(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 def _by_tasks(spark: SparkSession, parts: Parts) -> DataFrame:
     return by_tasks(numbered(spark, len(parts)), partial(_events, parts), SPARK_SCHEMA)
-
-
-def find_files(paths: Sequence[str | Path], mapping: LogMapping | None = None) -> dict[Path, Path]:
-    """The trace files behind `paths`, each once: absolute, and as the caller named it.
-
-    Raises `TraceError` for a path that is no trace and has none in it.
-    """
-    if not paths:
-        raise ValueError("no path given: name at least one trace file or folder")
-    files = trace_files(paths) if mapping is None else mapped_files(paths, mapping)
-    return {file.absolute(): file for file in files}
-
-
-def total_bytes(files: Iterable[Path]) -> int:
-    """The size of all these files."""
-    return sum(file.stat().st_size for file in files)
 
 
 def _parts(files: Iterable[Path]) -> Parts:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.columns import ARROW_SCHEMA
+from ordercast.judge.columns import ARROW_SCHEMA
 from ordercast.trace.expand import CRASH_NOTE_INDEX
 from ordercast.trace.schema import COLUMNS
 

@@ -12,38 +12,29 @@ All end in the same kernels, and give the same verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.kernels.judge import DEFAULT_WITNESSES, WHOLE, Part, judge_run
-from ordercast.pipeline.kernels.load import RunLoader
-from ordercast.pipeline.kernels.promises import promises as declared
-from ordercast.pipeline.kernels.promises import restricted
-from ordercast.pipeline.kernels.run import KERNEL_COLUMNS, Run
-from ordercast.pipeline.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
-from ordercast.pipeline.spark.ship import by_tasks
-from ordercast.pipeline.spark.tasks import numbered, numbers
-from ordercast.pipeline.spark.visible import refuse_invisible
-from ordercast.pipeline.verdict_rows import (
+from ordercast.judge.judging import Batches, judge_batches, judged_run
+from ordercast.judge.kernels.judge import DEFAULT_WITNESSES, WHOLE
+from ordercast.judge.kernels.run import KERNEL_COLUMNS
+from ordercast.judge.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
+from ordercast.judge.verdict_rows import (
     SPARK_PARTS,
     SPARK_VERDICTS,
     fault_batch,
-    merged,
     of_part,
     refuse_faults,
-    verdict_batch,
 )
-
-Batches = Iterable[pa.RecordBatch]
+from ordercast.pipeline.spark.canonical import canonical
+from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.tasks import MOST_TASKS, numbered, numbers
+from ordercast.pipeline.spark.visible import refuse_invisible
 
 
 def verify(
@@ -78,7 +69,7 @@ def verify_promises(
         .repartition("run")
         .sortWithinPartitions("run")
     )
-    judge = partial(_judge_batches, quiescent=quiescent, witnesses=witnesses, promises=promises)
+    judge = partial(judge_batches, quiescent=quiescent, witnesses=witnesses, promises=promises)
     return by_tasks(by_run, judge, SPARK_VERDICTS)
 
 
@@ -110,7 +101,7 @@ def verify_runs(
 
     A run of `split_from` bytes or more is judged in parts, its clock in so many `shares`.
     """
-    work = bins(runs, split_from=split_from, shares=shares)
+    work = bins(runs, split_from=split_from, shares=shares, most=MOST_TASKS)
     judge = partial(_judge_work, work, quiescent=quiescent, witnesses=witnesses, promises=promises)
     judged = by_tasks(numbered(spark, len(work)), judge, SPARK_PARTS)
     split = any(one.part != WHOLE for several in work for one in several)
@@ -127,23 +118,12 @@ def violations(verdicts: DataFrame) -> DataFrame:
     )
 
 
-def _judge_batches(
-    batches: Batches, *, quiescent: bool, witnesses: int, promises: bool
-) -> Iterator[pa.RecordBatch]:
-    for name, pieces in groupby(pieces_of(batches), key=itemgetter(0)):
-        loader = RunLoader()
-        for _, piece in pieces:
-            loader.add(piece)
-        run = loader.finish(quiescent=quiescent)
-        yield from _judged(name, run, WHOLE, quiescent, witnesses, promises)
-
-
 def _judge_table(
     table: pa.Table, batches: Batches, *, quiescent: bool, witnesses: int, promises: bool
 ) -> Iterator[pa.RecordBatch]:
     """The same for all runs of a table, once for the one row that the task is given."""
     for _ in batches:
-        yield from _judge_batches(
+        yield from judge_batches(
             table.to_batches(), quiescent=quiescent, witnesses=witnesses, promises=promises
         )
 
@@ -165,38 +145,33 @@ def _judge_work(
         except TraceError as fault:
             yield of_part(fault_batch(name, fault), one.part.place)
             continue
-        for batch in _judged(name, run, one.part, quiescent, witnesses, promises):
+        for batch in judged_run(name, run, one.part, quiescent, witnesses, promises):
             yield of_part(batch, one.part.place)
 
 
-def _judged(
-    name: str, run: Run, part: Part, quiescent: bool, witnesses: int, promises: bool
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a run, and of each domain that it declares."""
-    judged = judge_run(run, part, witnesses=witnesses)
-    yield verdict_batch(name, None, judged)
-    for promise in declared(run) if promises else ():
-        if promise.everything:
-            yield verdict_batch(name, promise, judged)
-        else:
-            inside = restricted(run, promise.groups, quiescent=quiescent)
-            yield verdict_batch(name, promise, judge_run(inside, part, witnesses=witnesses))
+def merged(parts: DataFrame, witnesses: int) -> DataFrame:
+    """One row where several parts had a say on one property of one run or domain.
 
-
-def pieces_of(batches: Batches) -> Iterator[tuple[str, pa.Table]]:
-    """Stretches of rows of one run, from batches in which the rows of a run are neighbours."""
-    for batch in batches:
-        start = 0
-        for stop in _run_ends(batch):
-            yield batch.column("run")[start].as_py(), pa.table(batch.slice(start, stop - start))
-            start = stop
-
-
-def _run_ends(batch: pa.RecordBatch) -> list[int]:
-    """Where in the batch each stretch of one run ends."""
-    if not batch.num_rows:
-        return []
-    run = batch.column("run")
-    changes = pc.not_equal(run.slice(1), run.slice(0, len(run) - 1))
-    ends = pc.indices_nonzero(changes).to_pylist()
-    return [*(end + 1 for end in ends), batch.num_rows]
+    What they say stands in the order of their places, whichever task is done first.
+    """
+    said = [
+        sf.slice(sf.flatten(sf.col(f"said.{name}")), 1, witnesses).alias(name)
+        for name in ("evidence", "reasons")
+    ]
+    return (
+        parts.groupBy("run", "promise", "property")
+        .agg(
+            sf.min("verdict").alias("verdict"),
+            sf.sum("violations").alias("violations"),
+            sf.sum("doubts").alias("doubts"),
+            sf.sort_array(sf.collect_list(sf.struct("place", "evidence", "reasons"))).alias("said"),
+        )
+        .select("run", "promise", "property", "verdict", "violations", "doubts", *said)
+        .withColumn(
+            "verdict",
+            sf.when(sf.col("verdict") == "n/a", "n/a")
+            .when(sf.col("violations") > 0, "violated")
+            .when(sf.col("doubts") > 0, "inconclusive")
+            .otherwise("ok"),
+        )
+    )

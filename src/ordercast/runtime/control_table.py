@@ -52,8 +52,8 @@ MEANINGS: dict[Speaker, str] = {
     Speaker.NODE: "another node of the view",
     Speaker.NEWCOMER: "a node that was let in and is in no view yet",
     Speaker.GONE: "a node that is gone",
-    Speaker.ASKED: "who was asked",
-    Speaker.STRANGER: "somebody with the credentials of the cluster who was not let in",
+    Speaker.ASKED: "a node that was asked",
+    Speaker.STRANGER: "a process with the credentials of the cluster that was not let in",
 }
 
 
@@ -104,11 +104,11 @@ CONTROL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         (control.Apply,), Speaker.STRANGER, ~Standing.ENDED,
-        "seconds: who does not come loses its name and place", "log",
+        "seconds: an applicant that does not come loses its name and place", "log",
     ),
     Rule(
         (control.StatusReply,), Speaker.ASKED, Standing.FOUNDING,
-        "one round of questions: who says that it runs is asked to let this node in",
+        "one round of questions: a node that says that it runs is asked to let this node in",
         "the error of `start`",
     ),
     Rule(
@@ -125,7 +125,7 @@ CONTROL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         (control.Enter, control.Visit), INSIDE, Standing.IN,
-        "a number of a group that nobody is in; 4,096 are kept",
+        "the number of a group without members; 4,096 are kept",
     ),
     Rule(
         (control.Entered, control.NotEntered), Speaker.COORDINATOR, Standing.IN,
@@ -134,7 +134,7 @@ CONTROL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         (control.Lost,), INSIDE, Standing.IN,
-        "nothing follows from it: who goes is agreed", "log of the coordinator",
+        "nothing follows from it: exclusions are agreed", "log of the coordinator",
     ),
     Rule(
         (
@@ -151,7 +151,7 @@ CONTROL_RULES: tuple[Rule, ...] = (
             control.StateEnd,
         ),
         INSIDE, Standing.IN,
-        "one transfer, from whom this node has asked for it; a false state is a false state",
+        "one transfer, from the node that was asked for it; a false state is taken as it is",
         "the error of `join`",
     ),
     Rule(
@@ -171,11 +171,11 @@ CONTROL_RULES: tuple[Rule, ...] = (
             control.TableReply, control.Done, control.UnderWay, control.NotDone,
             control.DialbackReply,
         ),
-        NOBODY, EVERYWHERE, "a node asks none of what they answer",
+        NOBODY, EVERYWHERE, "no node sends the requests that these answer",
     ),
     Rule(
         tuple(kind for kind in CONTROLS if issubclass(kind, Withdrawn)),
-        NOBODY, EVERYWHERE, "earlier releases said that",
+        NOBODY, EVERYWHERE, "earlier releases sent these",
     ),
 )  # fmt: skip
 
@@ -193,7 +193,7 @@ def admit(message: Control, standing: Standing, speaker: Speaker) -> Verdict:
 def who(speaker: Speaker) -> str:
     """In words."""
     if speaker == ANYBODY:
-        return "anybody with the credentials of the cluster"
+        return "any process with the credentials of the cluster"
     if speaker & INSIDE == INSIDE:
         rest = who(speaker & ~INSIDE)
         return "a node of the view" if rest == "nobody" else f"a node of the view, {rest}"
@@ -203,7 +203,7 @@ def who(speaker: Speaker) -> str:
 def markdown() -> str:
     """For the page about security."""
     lines = [
-        "| message | who may say it | to a node that | and else | a lie lasts | and is seen |",
+        "| message | who may say it | to a node that | from others | a lie lasts | and is seen |",
         "|---|---|---|---|---|---|",
     ]
     for rule in CONTROL_RULES:
@@ -230,7 +230,7 @@ def _others(rule: Rule) -> str:
     """Of those who may not say it, but for a node that is gone; of all others it is a fault."""
     found = []
     if rule.kept:
-        found.append(f"of {who(rule.kept)}: kept until that coordinates")
+        found.append(f"{who(rule.kept)}: kept until that node coordinates")
     if crossed := rule.dropped & ~Speaker.GONE:
-        found.append(f"of {who(crossed)}: dropped")
+        found.append(f"{who(crossed)}: dropped")
     return "; ".join(found)

@@ -51,11 +51,11 @@ class Place(TypedDict, total=False):
     bootstrap: Annotated[
         bool,
         "The node starts the cluster if none of the `seeds` or `members` is running. "
-        "One that does not vote waits for them instead.",
+        "A node that does not vote waits for them instead.",
     ]
     seeds: Annotated[
         Iterable[str],
-        "Addresses of other nodes that the node asks for the cluster. One that runs is enough.",
+        "Addresses of other nodes that the node asks for the cluster. One running node is enough.",
     ]
     members: Annotated[
         Mapping[str, str] | Iterable[str] | None,
@@ -162,8 +162,8 @@ class Detection(TypedDict, total=False):
     ]
     stall_ms: Annotated[
         int,
-        "While the event loop is blocked, a thread goes on sending heartbeats for at most this "
-        "long. With 0, there is none.",
+        "While the event loop is blocked, a thread sends pulses, as signs of life, for at most "
+        "this long. With 0, there is no such thread.",
     ]
     slow_seconds: Annotated[
         float,
@@ -172,8 +172,8 @@ class Detection(TypedDict, total=False):
     ]
     partition: Annotated[
         PartitionPolicy,
-        'When the cluster splits, only the majority goes on with "primary", and every side with '
-        '"merge". The same at all nodes.',
+        'When the cluster splits: with "primary", only the majority goes on; with "merge", every '
+        "side does. The same at all nodes.",
     ]
     rejoin: Annotated[bool, "A node that was excluded or cut off comes back by itself."]
     voter: Annotated[
@@ -186,7 +186,7 @@ class Detection(TypedDict, total=False):
     refound_ms: Annotated[
         int,
         "A group whose members have all gone waits this long for one of them that may have newer "
-        "state; 24 times as long if one that asks to be in remembers an older one.",
+        "state; 24 times as long if a node that asks to join remembers an older state.",
     ]
 
 
@@ -274,7 +274,7 @@ class Recording(TypedDict, total=False):
     ]
     run: Annotated[
         str | None,
-        "Name of the run in the trace. Without it, the node uses the one of the cluster.",
+        "Name of the run in the trace. Without it, the node uses the run name of its cluster.",
     ]
 
 

@@ -36,14 +36,17 @@ KINDS_OF_VALUES: dict[Any, str] = {
 NAMES = {"name": "node", "cluster": "cluster", "site": "site"}
 
 NODE = meanings(NodeKeywords)  # a daemon says it in the same words
-HTTP = 'Health and metrics (`/healthz`, `/readyz`, `/metrics`) are served here; "off": nowhere.'
+HTTP = (
+    "Health and metrics (`/healthz`, `/readyz`, `/metrics`) are served at this `host:port`; with "
+    '"off", they are not served.'
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What can be said about every process that runs a node."""
 
     name: Annotated[
-        str, "Name of the node in its cluster. Without it, the host's name and the port make one."
+        str, "Name of the node in its cluster. Without it, it is made of the host's name and port."
     ] = ""
     listen: Annotated[str, "The node listens at this `host:port`."] = "127.0.0.1:7700"
     advertise: Annotated[str, NODE["advertise"]] = ""
@@ -70,9 +73,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         LogFormat, 'Form of the lines on the standard error: "logfmt" or "json".'
     ] = "logfmt"
     log_level: Annotated[
-        LogLevel, 'Least level that is logged: "debug", "info", "warning" or "error".'
+        LogLevel, 'Lowest level that is logged: "debug", "info", "warning" or "error".'
     ] = "info"
-    node: Annotated[dict[str, Any], "Other options of the node, as in API.md."] = {}
+    node: Annotated[dict[str, Any], "Other options of the node; API.md lists them."] = {}
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
         """As `Node` takes them, beside where the cluster is."""
@@ -139,7 +142,7 @@ class NodeSettings(Settings, frozen=True, kw_only=True):
     delivery_level: Annotated[
         DeliveryLevel | Literal[""],
         'When `two_layered` delivers: at once ("causal"), when all members have the message '
-        '("preack"), or when all know that ("ack").',
+        '("preack"), or when all know that all have it ("ack").',
     ] = ""
     trace: Annotated[str, NODE["trace"]] = ""
 

@@ -39,7 +39,7 @@ class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     queue_bytes: Annotated[
         int,
         "Number of bytes that may wait for one receiver or audience. "
-        "What is more is dropped and counted.",
+        "Packets beyond that are dropped and counted.",
     ] = 16 * MiB
     reassembly_bytes: Annotated[
         int, "Number of bytes of incomplete packets that are kept for each peer."

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.figures import ClockSkew
+from ordercast.judge.folds.clocks import OneWay, skews
+from ordercast.judge.folds.folding import ONE_WAY
 from ordercast.pipeline.measure.deliveries import folded
-from ordercast.pipeline.measure.folding import ONE_WAY
+from ordercast.pipeline.spark.canonical import canonical
 from ordercast.pipeline.spark.ship import by_tasks
 
 _PAIR_SCHEMA = pa.schema(
@@ -22,9 +21,6 @@ _PAIR_SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("forth", "back", "early")),
     ]
 )
-
-OneWay = Mapping[str, Any]
-"""run, peer, process, least: the smallest latency that way; count: of deliveries too early."""
 
 
 def clocks(events: DataFrame) -> DataFrame:
@@ -53,28 +49,3 @@ def _whole_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for one in skews(rows)
         ]  # fmt: skip
         yield pa.RecordBatch.from_pylist(told, schema=_PAIR_SCHEMA)
-
-
-def skews(rows: Iterable[OneWay]) -> list[ClockSkew]:
-    """Each pair of one run, the largest proven difference first.
-
-    A latency below 0 is the least by which the clocks of a pair differ.
-    """
-    ways = {(row["peer"], row["process"]): row for row in rows}
-    pairs = sorted({(min(way), max(way)) for way in ways})
-    found = [_skew(ways.get(pair), ways.get(pair[::-1]), pair) for pair in pairs]
-    return sorted(found, key=lowest)
-
-
-def lowest(skew: ClockSkew) -> int:
-    """The smallest latency between the two if it is below 0, else 0."""
-    return min(skew.forth_ns or 0, skew.back_ns or 0, 0)
-
-
-def _skew(forth: OneWay | None, back: OneWay | None, pair: tuple[str, str]) -> ClockSkew:
-    return ClockSkew(
-        *pair,
-        forth_ns=None if forth is None else forth["least"],
-        back_ns=None if back is None else back["least"],
-        early=sum(way["count"] for way in (forth, back) if way),
-    )

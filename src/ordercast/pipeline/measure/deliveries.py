@@ -15,16 +15,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ordercast.pipeline.columns import canonical
-from ordercast.pipeline.measure.folding import FOLDED_SCHEMA, fold
-from ordercast.pipeline.measure.matching import DELIVERY_SCHEMA, ROW_SCHEMA, match
-from ordercast.pipeline.measure.pace import Spans
-from ordercast.pipeline.measure.summing import fold_groups
+from ordercast.judge.folds.folding import FOLDED_SCHEMA, fold
+from ordercast.judge.folds.matching import DELIVERY_SCHEMA, KINDS, ROW_SCHEMA, match
+from ordercast.judge.folds.slices import Spans
+from ordercast.judge.folds.summing import fold_groups
 from ordercast.pipeline.measure.together import together
+from ordercast.pipeline.spark.canonical import canonical
 from ordercast.pipeline.spark.ship import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS
-
-KINDS = ("send", "deliver", "receive", "hold")
 
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[pa.Table], pa.Table]

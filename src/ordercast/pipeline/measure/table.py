@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.columns import canonical
+from ordercast.judge.folds.folding import ONE_WAY
+from ordercast.judge.folds.summing import PERCENTS
+from ordercast.judge.folds.traffic import COUNTED, PACKET_HEADER
 from ordercast.pipeline.measure.deliveries import current_views, folded, in_views
-from ordercast.pipeline.measure.folding import ONE_WAY
-from ordercast.pipeline.measure.summing import PERCENTS
-from ordercast.pipeline.measure.traffic import COUNTED, PACKET_HEADER, traffic
+from ordercast.pipeline.measure.traffic import traffic
+from ordercast.pipeline.spark.canonical import canonical
 
 SPREADS = {
     "latency": "ns", "hold_back": "ns", "header": "bytes", PACKET_HEADER: "bytes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.columns import canonical
+from ordercast.pipeline.spark.canonical import canonical
 
 RARE_KINDS = ("view", "join", "leave", "group")
 _COLUMNS = (

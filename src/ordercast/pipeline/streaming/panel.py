@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.expectations import ALWAYS, promised
+from ordercast.judge.expectations import ALWAYS, promised
 from ordercast.pipeline.streaming.journal import RunStatus
 from ordercast.pipeline.streaming.live import Limits, LiveJudge, Notice
 from ordercast.pipeline.streaming.live.notices import EXCUSED, VIOLATED, WITHDRAWN

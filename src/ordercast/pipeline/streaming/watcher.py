@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import SparkSession
 
-from ordercast.pipeline.expectations import INCONCLUSIVE, OK, VIOLATED
+from ordercast.judge.expectations import INCONCLUSIVE, OK, VIOLATED
 from ordercast.pipeline.streaming.journal import Journal, Status, Told
 from ordercast.pipeline.streaming.query import WatchOptions, start_watch
 from ordercast.pipeline.streaming.sources.places import CHANGED, Place, advance

@@ -9,17 +9,18 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.expectations import expected_properties
-from ordercast.pipeline.measured import Measured
-from ordercast.pipeline.outcome import Outcome
-from ordercast.pipeline.read import find_files, total_bytes
+from ordercast.judge.conclusion import outcome_of
+from ordercast.judge.expectations import expected_properties
+from ordercast.judge.files import find_files, total_bytes
+from ordercast.judge.measured import Measured
+from ordercast.judge.outcome import Outcome
 from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.tables.files import read_runs
 from ordercast.pipeline.tables.manifest import check_folder
 from ordercast.pipeline.tables.schema import TABLES
 from ordercast.pipeline.tables.write import Summary, write_tables
-from ordercast.pipeline.verdict import LARGE_BYTES, Say, outcome_of
+from ordercast.pipeline.verdict import LARGE_BYTES, Say
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note
 

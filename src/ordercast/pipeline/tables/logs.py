@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.columns import ARROW_SCHEMA
+from ordercast.judge.columns import ARROW_SCHEMA
 from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.apply import Place, map_file

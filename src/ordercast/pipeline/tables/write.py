@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ordercast.errors import ConfigError
-from ordercast.pipeline.laid_out import runs_of_files
+from ordercast.judge.files import find_files
+from ordercast.judge.laid_out import runs_of_files
 from ordercast.pipeline.measure import deliveries, measure
-from ordercast.pipeline.measured import measured
-from ordercast.pipeline.read import find_files
+from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.tables.clean import clean
 from ordercast.pipeline.tables.files import (
     append,

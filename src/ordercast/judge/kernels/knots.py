@@ -1,0 +1,133 @@
+"""Where happened-before goes round: the deliveries that happened before their own sends.
+
+A knot is a set of events each of which happened before each other (Tarjan's strongly connected
+components). Each event has at most two right before it: the one before it in its log and, for a
+delivery, the send. So the search goes backwards and needs no lists of neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ordercast.judge.kernels.compiled import kernel
+from ordercast.judge.kernels.run import NONE, Ints, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a way round: the process delivers one message, and later sends the other."""
+
+    process: int
+    delivers: int
+    sends: int
+
+
+class Knots:
+    """All knots of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._knot, _ = find_knots(run.start, run.kind, run.message, run.sent_row)
+
+    @cached_property
+    def too_early(self) -> Ints:
+        """Places in the columns by delivery: those that happened before their own sends."""
+        run = self._run
+        sent = np.flatnonzero(run.sender[run.delivered] != NONE)
+        delivery_knot = self._knot[run.delivered_row[sent]]
+        send_knot = self._knot[run.sent_row[run.delivered[sent]]]
+        return np.asarray(sent[delivery_knot == send_knot])
+
+    def rounds(self) -> list[list[Step]]:
+        """One way round in each knot; no process comes twice in it.
+
+        The first event that a process has in a knot is a delivery, and all it sends in the knot
+        comes later. So going from that delivery to the sender of it leads round at last.
+        """
+        run = self._run
+        rows = run.delivered_row[self.too_early]
+        process = np.searchsorted(run.start, rows, side="right") - 1
+        firsts: dict[int, dict[int, int]] = {}  # knot -> process -> the message of its delivery
+        for row, p in zip(rows.tolist(), process.tolist(), strict=True):
+            firsts.setdefault(int(self._knot[row]), {}).setdefault(p, int(run.message[row]))
+        return [self._go_round(first) for first in firsts.values()]
+
+    def _go_round(self, first: dict[int, int]) -> list[Step]:
+        path: list[int] = []
+        p = next(iter(first))
+        while p not in path:
+            path.append(p)
+            p = int(self._run.sender[first[p]])
+        path = path[path.index(p) :]
+        # path[k] delivers what path[k + 1] sends, so it sends what path[k - 1] delivers.
+        return [Step(q, first[q], first[path[k - 1]]) for k, q in enumerate(path)]
+
+
+def find_knots(start: Ints, kind: Ints, message: Ints, sent_row: Ints) -> tuple[Ints, Ints]:
+    """(row -> a row of its knot; all rows, knot after knot, in happened-before order)."""
+    knot, closed = np.full(len(kind), NONE, np.int32), np.zeros(len(kind), np.int32)
+    _find_knots(start, kind, message, sent_row, knot, closed)
+    return knot, closed
+
+
+@kernel
+def _find_knots(
+    start: Ints, kind: Ints, message: Ints, sent_row: Ints, knot: Ints, closed: Ints
+) -> None:
+    """`knot`: row -> the row by which its knot was entered; alone in it unless others share it.
+    `closed`: the rows as their knots become known, which is after all that happened before."""
+    rows = len(kind)
+    order = np.zeros(rows, np.int32)  # when a row was met, from 1
+    low = np.zeros(rows, np.int32)  # the earliest met that is known to be in the same knot
+    tried = np.zeros(rows, np.int8)  # how many of the events right before it were gone to
+    path = np.zeros(rows, np.int32)
+    open_rows = np.zeros(rows, np.int32)  # met, knot not yet known
+    is_first = np.zeros(rows + 1, np.bool_)
+    for p in range(len(start) - 1):
+        is_first[start[p]] = True
+    met, opened, known = 0, 0, 0
+    for root in range(rows):
+        if order[root]:
+            continue
+        depth = 0
+        path[0] = root
+        while depth >= 0:
+            row = path[depth]
+            if not order[row]:
+                met += 1
+                order[row] = met
+                low[row] = met
+                open_rows[opened] = row
+                opened += 1
+            before = -1
+            while tried[row] < 2:
+                tried[row] += 1
+                if tried[row] == 1:
+                    before = -1 if is_first[row] else row - 1
+                else:
+                    before = sent_row[message[row]] if kind[row] == 1 else -1  # DELIVER
+                if before < 0:
+                    continue
+                if not order[before]:
+                    break
+                if knot[before] < 0:
+                    low[row] = min(low[row], order[before])
+                before = -1
+            if before >= 0:
+                depth += 1
+                path[depth] = before
+                continue
+            if low[row] == order[row]:
+                while True:
+                    opened -= 1
+                    knot[open_rows[opened]] = row
+                    closed[known] = open_rows[opened]
+                    known += 1
+                    if open_rows[opened] == row:
+                        break
+            depth -= 1
+            if depth >= 0:
+                low[path[depth]] = min(low[path[depth]], low[row])
