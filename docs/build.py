@@ -146,7 +146,7 @@ def _declared(d: Declaration) -> str:
     """What need not be written by hand, since the protocol says it of itself."""
     rows = {
         "Choose it": f"`{_join(d)}`{_default(d)}",
-        "Its order holds": ACROSS if d.scope == "domain" else INSIDE,
+        "Its order holds": _where(d),
         "Promises": ", ".join(f"`{promise}`" for promise in d.promises)
         + " ([what they mean](../PROPERTIES.md))",
         "A crash": d.crash,
@@ -166,6 +166,7 @@ INSIDE = (
     "inside each group; nothing is promised across groups, so a node that joins a second group of "
     'this order has to say `scope="group"`'
 )
+NO_ORDER = "it promises no order, so there is none between groups either"
 DEPENDS = "only those that it depends on"
 MORE = "also some that it does not depend on"
 FRAME = "a frame, which is one message or several"
@@ -174,6 +175,12 @@ AT_MOST = "; fewer where the sequencer is a member"
 
 def _join(d: Declaration) -> str:
     return f'await node.join("room", order="{d.order}", protocol="{d.name}")'
+
+
+def _where(d: Declaration) -> str:
+    if d.order == "none":
+        return NO_ORDER
+    return ACROSS if d.scope == "domain" else INSIDE
 
 
 def _default(d: Declaration) -> str:

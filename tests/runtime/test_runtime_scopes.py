@@ -93,6 +93,14 @@ async def test_between_two_groups_of_an_order_nothing_is_left_open_in_silence(
         await g1.leave()
 
 
+async def test_order_none_leaves_nothing_open_between_groups() -> None:
+    async with oc.Node("a", bootstrap=True) as node:
+        await node.join("g1", order="none")
+        await node.join("g2", order="none")
+        group = await node.join("g3", protocol="uniform", order="none")
+        assert group.members == ("a",)
+
+
 async def test_the_word_may_have_been_given_for_the_earlier_group() -> None:
     async with oc.Node("alice", bootstrap=True) as node:
         await node.join("g1", order="causal", protocol="vector", scope="group")

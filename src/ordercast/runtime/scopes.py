@@ -29,6 +29,8 @@ class Wish(NamedTuple):
 
     def agrees_with(self, other: Wish) -> bool:
         """Is what is promised between a group of each the same as what was asked for?"""
+        if self.order == "none":  # it promises nothing between two messages, in whatever groups
+            return True
         if self.order != other.order or "group" in (self.scope, other.scope):
             return True
         return self.protocol == other.protocol and self.spans_groups
