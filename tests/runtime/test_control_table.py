@@ -21,6 +21,7 @@ from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
 from ordercast.membership.node_view import NodeEntry, NodeView, ViewId
 from ordercast.runtime import control, control_table
+from ordercast.runtime.cluster_membership import MAX_UNTIMELY
 from ordercast.runtime.control import CONTROLS, Control
 from ordercast.runtime.control_table import (
     ANYBODY,
@@ -34,7 +35,6 @@ from ordercast.runtime.control_table import (
     Standing,
     Verdict,
 )
-from ordercast.runtime.nodeship import MAX_UNTIMELY
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.state_seeking import Seeking
 from ordercast.wire.control import Hello
@@ -108,7 +108,7 @@ class Scene:
         """What becomes of it, as far as it can be seen from outside."""
         presence, before = self.presence, len(self.taken)
         frame = Splitter(1 << 26).feed(control.encode(message))[0]
-        kept = len(presence.nodeship._untimely)
+        kept = len(presence.cluster_membership._untimely)
         is_fault = False
         try:
             presence.on_control(self.wires[speaker], PIDS[speaker], frame)  # type: ignore[arg-type]
@@ -118,7 +118,9 @@ class Scene:
             return Verdict.TAKEN
         if is_fault:
             return Verdict.REFUSED
-        return Verdict.KEPT if len(presence.nodeship._untimely) > kept else Verdict.DROPPED
+        return (
+            Verdict.KEPT if len(presence.cluster_membership._untimely) > kept else Verdict.DROPPED
+        )
 
     def print(self) -> object:
         """All that a message might change here, but for the words that are kept."""
@@ -240,7 +242,7 @@ async def test_a_word_that_came_too_early_counts_when_its_sender_coordinates(
         assert eve.pid not in it.presence.directory.live
         agreement = it.presence.engine.stack.agreement
         agreement.view = msgspec.structs.replace(agreement.view, voters=(BOB, ME))
-        it.presence.nodeship._settle(succession=False)
+        it.presence.cluster_membership._settle(succession=False)
         assert it.presence.directory.live[eve.pid] == eve
 
 
@@ -252,7 +254,7 @@ async def test_words_that_came_too_early_take_no_room_of_others(
         it.say(Speaker.NODE, early)
         for number in range(2 * MAX_UNTIMELY):
             it.say(Speaker.NEWCOMER, control.NodeDown(number, "gone"))
-        kept = it.presence.nodeship._untimely
+        kept = it.presence.cluster_membership._untimely
         assert len(kept) == MAX_UNTIMELY and kept[0] == (BOB, early)
         assert kept[-1] == (NEWCOMER, control.NodeDown(2 * MAX_UNTIMELY - 1, "gone"))
 

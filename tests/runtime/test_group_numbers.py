@@ -40,7 +40,7 @@ def deaf_to(node: oc.Node, group: str) -> asyncio.Event:
 
 def asked_later(node: oc.Node, group: str, hears: asyncio.Event) -> None:
     """Nor who asks it which number that group has: they ask a new coordinator, too."""
-    requests = node._presence.nodeship.requests
+    requests = node._presence.cluster_membership.requests
     handle = requests.handle
 
     async def later(pid: int, message: Any) -> None:

@@ -99,8 +99,8 @@ async def test_a_join_that_the_next_coordinator_refuses_leaves_nothing_behind(
 
         with monkeypatch.context() as patch:
             patch.setattr(Requests, "enter", refuse)
-            nodeship = one._presence.nodeship
-            before, nodeship.succession = nodeship.succession, asyncio.Future()
+            cluster_membership = one._presence.cluster_membership
+            before, cluster_membership.succession = cluster_membership.succession, asyncio.Future()
             before.set_result(None)  # another node coordinates
             with pytest.raises(oc.OrderMismatch):
                 await joining

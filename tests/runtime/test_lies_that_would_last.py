@@ -113,7 +113,7 @@ async def test_groups_that_are_only_asked_about_are_bounded(
 ) -> None:
     monkeypatch.setattr(target, "MAX_OFFERED", 3)
     async with oc.Node("alice", bootstrap=True) as alice:
-        names = alice._presence.nodeship.requests.names
+        names = alice._presence.cluster_membership.requests.names
         for number in range(8):
             names.answer(enter(number))
         assert len(alice._presence.engine.stack.changes.target.offered) == 3

@@ -12,8 +12,8 @@ import ordercast as oc
 from ordercast.membership.node_view import NodeEntry
 from ordercast.process.process import Process
 from ordercast.runtime import lifetime
+from ordercast.runtime.cluster_membership import ClusterMembership
 from ordercast.runtime.control import Control, Goodbye, NodeUp, encode
-from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.requests import Requests
 from ordercast.wire.frame import Frame, Splitter
 
@@ -107,7 +107,7 @@ async def test_who_calls_a_machine_that_fails_is_told_that_the_node_comes_back(
         with monkeypatch.context() as patched:
             patched.setattr(Process, "step", fails)
             with pytest.raises(oc.MachineFailed):
-                bob._presence.nodeship.quit(7)
+                bob._presence.cluster_membership.quit(7)
         await until(lambda: bob.incarnation == 2 and not bob.stats()["out_reason"])
 
 
@@ -169,7 +169,7 @@ async def test_what_a_connection_brings_out_later_is_charged_to_its_peer(
         oc.Node("bob", seeds=[alice.address], rejoin=False) as bob,
     ):
         with monkeypatch.context() as patched:
-            patched.setattr(Nodeship, method, fails)
+            patched.setattr(ClusterMembership, method, fails)
             presence, pid = alice._presence, bob._presence.me.pid
             if method == "bound":
                 presence.on_bound(pid)
@@ -189,7 +189,7 @@ async def test_what_a_node_view_brings_out_later_is_charged_to_who_brought_the_v
         oc.Node("alice", bootstrap=True) as alice,
         oc.Node("bob", seeds=[alice.address]) as bob,
     ):
-        requests = bob._presence.nodeship.requests
+        requests = bob._presence.cluster_membership.requests
         put_again = Requests.put_again
 
         def fragile(self: Requests) -> None:
@@ -213,9 +213,9 @@ async def test_a_word_that_waits_for_its_speaker_to_coordinate_is_looked_at_then
     ):
         junk = NodeUp(NodeEntry(9, "", 1, "junk"))
         bob._presence.peers.tell(carol._presence.me.pid, junk)
-        await until(lambda: carol._presence.nodeship._untimely)
+        await until(lambda: carol._presence.cluster_membership._untimely)
         assert not carol.stats()["peer_faults"]
-        succession = carol._presence.nodeship.succession
+        succession = carol._presence.cluster_membership.succession
         await alice.aclose()
         await until(lambda: carol.stats()["peer_faults"])
         assert succession.done()  # the rest of what a view asks for was done

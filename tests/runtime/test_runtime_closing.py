@@ -135,9 +135,9 @@ async def test_closing_ends_the_question_what_became_of_us(
 async def test_a_join_that_waits_for_the_leader_ends_with_the_node(ordercast_cluster) -> None:
     async with ordercast_cluster(1, close_timeout=0.2) as cluster:
         (node,) = cluster.nodes
-        cluster.leader._presence.nodeship.handle = lambda *_: None
+        cluster.leader._presence.cluster_membership.handle = lambda *_: None
         joining = asyncio.ensure_future(node.join("g", order="total"))
-        while not node._presence.nodeship.requests._pending:
+        while not node._presence.cluster_membership.requests._pending:
             await asyncio.sleep(0)
         await node.aclose()
         with pytest.raises(oc.GroupClosed, match="the node was closed"):

@@ -91,7 +91,7 @@ async def test_a_group_name_that_is_none_makes_no_group_at_the_leader(
         monkeypatch.setattr("ordercast.runtime.stay.check_name", lambda what, given: given)
         with pytest.raises(oc.UsageError, match="group name"):
             await cluster.nodes[0].join(name, order="total")
-        assert cluster.leader._presence.nodeship.requests.names.described() == []
+        assert cluster.leader._presence.cluster_membership.requests.names.described() == []
         await cluster.nodes[0].join("fine", order="total")
 
 

@@ -14,8 +14,8 @@ from cables import free_addresses
 from ordercast.errors import GroupClosed
 from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime.admission import Admission
+from ordercast.runtime.cluster_membership import ClusterMembership
 from ordercast.runtime.control import Admitted
-from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions
 from ordercast.wire.control import Hello
 
@@ -90,13 +90,13 @@ async def test_a_node_that_hangs_up_on_a_newcomer_is_dialled_again(
 async def test_a_newcomer_that_dies_on_its_way_keeps_no_other_one_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ask = Nodeship._ask_contacts
+    ask = ClusterMembership._ask_contacts
 
-    def ask_unless_ghost(self: Nodeship) -> None:
+    def ask_unless_ghost(self: ClusterMembership) -> None:
         if self._presence.peers.hello.name != "ghost":
             ask(self)
 
-    monkeypatch.setattr(Nodeship, "_ask_contacts", ask_unless_ghost)
+    monkeypatch.setattr(ClusterMembership, "_ask_contacts", ask_unless_ghost)
     async with oc.Node("a", bootstrap=True) as a:
         ghost = oc.Node("ghost", seeds=[a.address])
         coming = asyncio.ensure_future(ghost.start())

@@ -314,7 +314,7 @@ async def test_an_unknown_group_is_an_error_that_names_those_there_are() -> None
             with pytest.raises(oc.UsageError, match="'prices' to send to: there is 'orders'"):
                 await node.send_to("prices", b"x")
         assert "prices" not in {
-            group["name"] for group in a._presence.nodeship.requests.names.described()
+            group["name"] for group in a._presence.cluster_membership.requests.names.described()
         }
 
 

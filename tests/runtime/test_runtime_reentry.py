@@ -283,7 +283,7 @@ async def test_a_node_that_is_back_and_not_yet_in_its_group_can_be_closed(
     async with ordercast_cluster(2, order="total", close_timeout=0.5) as cluster:
         node = cluster.nodes[1]
         tasks = asyncio.all_tasks()
-        role = cluster.leader._presence.nodeship.requests
+        role = cluster.leader._presence.cluster_membership.requests
         role.handle = lambda pid, question: None
         cut(cluster, 1)
         await until(lambda: node.incarnation == 2)
@@ -351,7 +351,7 @@ async def test_out_again_before_all_groups_are_joined_it_joins_all_of_them_in_th
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
         others = await cluster.join("other", order="fifo")
-        role = cluster.leader._presence.nodeship.requests
+        role = cluster.leader._presence.cluster_membership.requests
         enter, role.handle = (
             role.handle,
             lambda pid, asked: enter(pid, asked) if asked.group == "main" else cut(cluster, 1),
@@ -504,7 +504,7 @@ class Held:
 
     def __init__(self, cluster: oc.LocalCluster) -> None:
         self.questions: list[tuple[Any, ...]] = []
-        self._role = cluster.leader._presence.nodeship.requests
+        self._role = cluster.leader._presence.cluster_membership.requests
         self._role.handle = lambda *question: self.questions.append(question)
 
     def release(self) -> None:

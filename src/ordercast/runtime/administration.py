@@ -91,8 +91,8 @@ class Administration:
             return None
         if presence.blocked is not None:
             return NotDone("out", str(presence.blocked))
-        if not presence.nodeship.coordinates:
-            return Redirect(presence.nodeship.coordinator.address)
+        if not presence.cluster_membership.coordinates:
+            return Redirect(presence.cluster_membership.coordinator.address)
         return None
 
     # -- tables -----------------------------------------------------------------------------------

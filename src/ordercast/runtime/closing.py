@@ -59,7 +59,7 @@ async def _go_away(presence: Presence, deadline: float) -> None:
     """Out of the cluster in order, also if a program there blocks its loop for a while: what goes
     without a word counts as lost, and the others may have no majority then."""
     loop = asyncio.get_running_loop()
-    going = asyncio.ensure_future(presence.nodeship.go_away())
+    going = asyncio.ensure_future(presence.cluster_membership.go_away())
     heard_at = loop.time()
     while not going.done() and loop.time() < min(deadline, heard_at + PARTING):
         await asyncio.wait((going,), timeout=PATIENCE)

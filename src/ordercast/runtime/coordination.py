@@ -57,7 +57,7 @@ class Coordination:
         """Let it in, send it to whom it must ask, or say why it cannot come in."""
         presence = self._presence
         stack = presence.engine.stack
-        missing = presence.nodeship.missing_names()
+        missing = presence.cluster_membership.missing_names()
         if missing and not stack.awaits_voter(hello.name):
             _refuse(conn, Refused("not_primary", why_nobody_gets_in(presence, missing, hello.name)))
         elif missing and not stack.agreement.leads:
@@ -70,10 +70,10 @@ class Coordination:
             else:
                 log.info("refused %s: %s", hello.name, refusal.text)
                 _refuse(conn, refusal)
-        elif presence.nodeship.coordinates:
+        elif presence.cluster_membership.coordinates:
             _refuse(conn, Refused("changing", "the nodes of the cluster are changing: ask again"))
         else:  # without a view yet: to the one that let this node in
-            conn.send(encode(Redirect(presence.nodeship.coordinator.address)))
+            conn.send(encode(Redirect(presence.cluster_membership.coordinator.address)))
 
     def _admit(self, conn: Connection, hello: Hello, apply: Apply) -> None:
         presence, directory = self._presence, self._presence.directory
@@ -246,7 +246,7 @@ class Coordination:
             self._forget(pid)
             self._presence.directory.give_up(pid)
             self._presence.peers.part(pid, "it did not come in")
-            if self._presence.nodeship.coordinates:
+            if self._presence.cluster_membership.coordinates:
                 self.tell_expected(pid, "it did not come in")
 
     def take_over(self) -> None:

@@ -185,20 +185,20 @@ def _group_timeout(presence: Presence, what: str, did: str, seconds: float) -> J
 
 
 def _about_coordinator(presence: Presence, did: str) -> dict[str, str]:
-    coordinator = presence.nodeship.coordinator
+    coordinator = presence.cluster_membership.coordinator
     waits = _waits_for(presence)
     return {coordinator.address: f"the coordinator {coordinator.identity} {did}; {waits}"}
 
 
 def _waits_for(presence: Presence) -> str:
     """Who keeps the cluster waiting, as far as this node sees."""
-    nodeship, options = presence.nodeship, presence.options
-    missing = nodeship.missing_names()
+    cluster_membership, options = presence.cluster_membership, presence.options
+    missing = cluster_membership.missing_names()
     if missing:
         return f"the cluster is not primary, since it misses {', '.join(missing)}"
     silent = [
         f"{identity} for {silence} ms"
-        for identity, silence in nodeship.silent_ms().items()
+        for identity, silence in cluster_membership.silent_ms().items()
         if silence >= 2 * options.heartbeat_ms
     ]
     if silent:

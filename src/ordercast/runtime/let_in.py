@@ -23,7 +23,7 @@ async def is_let_in(presence: Presence, sending: Sending, find: Find) -> bool:
     one is asked; and a row of the directory may show that the number is another group's.
     """
     while not sending.installed.done():
-        succession = presence.nodeship.succession
+        succession = presence.cluster_membership.succession
         await asyncio.wait(
             (sending.installed, sending.mistaken, succession), return_when=asyncio.FIRST_COMPLETED
         )

@@ -246,7 +246,7 @@ class Node:
 
     def _way_back(self, presence: Presence) -> Reentry:
         listed = () if self._members is None else self._members.values()
-        known = (*presence.nodeship.addresses(), *self._seeds, *listed)
+        known = (*presence.cluster_membership.addresses(), *self._seeds, *listed)
         return Reentry(
             presence, self._stays.absent(), new_presence=self._new_presence, adopt=self._adopt,
             addresses=[a for a in dict.fromkeys(known) if a != presence.me.address],
@@ -398,7 +398,7 @@ class Node:
         return (
             hasattr(self, "_presence")
             and self._presence.in_cluster
-            and self._presence.nodeship.coordinates
+            and self._presence.cluster_membership.coordinates
         )
 
     def stats(self) -> dict[str, Any]:

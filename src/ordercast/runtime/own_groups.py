@@ -118,7 +118,7 @@ class OwnGroups:
     def disown(self, sending: Membership | Visit) -> None:
         """What was asked for came to nothing: its group has another number by now."""
         g = sending.group.gid
-        self._presence.nodeship.quit(g)
+        self._presence.cluster_membership.quit(g)
         if isinstance(sending, Visit):
             self.visits.pop(g, None)
         else:

@@ -185,7 +185,7 @@ class Placement:
 
     async def _until(self, is_so: Callable[[], bool], wish: Wish) -> bool:
         """Say the wish until it is so: while another hand-over is under way it is not heard."""
-        while self._presence.nodeship.coordinates and self._presence.error is None:
+        while self._presence.cluster_membership.coordinates and self._presence.error is None:
             if is_so():
                 return True
             self._say(wish)

@@ -28,6 +28,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.administration import ADMINISTRATIVE, Administration
 from ordercast.runtime.admission import Admission
 from ordercast.runtime.bodies import Bodies
+from ordercast.runtime.cluster_membership import ClusterMembership
 from ordercast.runtime.conflicts import Conflicts
 from ordercast.runtime.control import (
     Admitted,
@@ -51,7 +52,6 @@ from ordercast.runtime.founding import Founding
 from ordercast.runtime.held import PresenceNames
 from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.membership import Membership
-from ordercast.runtime.nodeship import Nodeship
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.own_groups import OwnGroups
 from ordercast.runtime.packet_errors import PacketErrors
@@ -86,7 +86,7 @@ class Presence:
 
     me: NodeEntry
     engine: Engine
-    nodeship: Nodeship
+    cluster_membership: ClusterMembership
     coordination: Coordination
     pulses: Pulses
 
@@ -173,7 +173,7 @@ class Presence:
             voter=options.voter,
         )  # fmt: skip
         self._become(me, me, self._run or run)
-        self.nodeship.found()
+        self.cluster_membership.found()
 
     async def follow(self, seeds: tuple[str, ...], ask_seconds: float | None = None) -> None:
         """Ask the seeds to let this node in; `JoinTimeout` says what was waited for in vain.
@@ -191,7 +191,7 @@ class Presence:
             seeds = await find_seeds(self, self.options.discover, timeout)
             timeout = max(0.5, round(deadline - self._loop.time(), 1))
         answer = await self._admission.ask(seeds, min(timeout, ask_seconds or timeout))
-        await self.nodeship.get_in(answer, deadline)
+        await self.cluster_membership.get_in(answer, deadline)
 
     def admitted(self, conn: Connection, answer: Admitted) -> None:
         """The coordinator lets us come in."""
@@ -221,12 +221,12 @@ class Presence:
         )  # fmt: skip
         self.engine = Engine(stack, self, self.options.max_held_bytes)
         self.coordination = Coordination(self, run, self.only)
-        self.nodeship = Nodeship(self, coordinator)
+        self.cluster_membership = ClusterMembership(self, coordinator)
         self._run = run
         self.in_cluster = True
         self.pulses = Pulses(self)
         for pid in tuple(self.peers.bound):
-            self.nodeship.bound(pid)
+            self.cluster_membership.bound(pid)
             self.pulses.give_key(pid)
         self.rivals.start()
 
@@ -318,7 +318,7 @@ class Presence:
 
     def take_news(self, news: News) -> None:
         """How this node stands in the cluster."""
-        self.nodeship.take(news)
+        self.cluster_membership.take(news)
 
     def deliver(self, delivery: Delivery) -> None:
         """A frame for one of our groups."""
@@ -432,7 +432,7 @@ class Presence:
             self.charged(pid, "connection", partial(self._bound, pid))
 
     def _bound(self, pid: ProcessId) -> None:
-        self.nodeship.bound(pid)
+        self.cluster_membership.bound(pid)
         if pid in self.peers.bound:  # else the machine wants no connection to it
             self.pulses.give_key(pid)
 
@@ -488,7 +488,7 @@ class Presence:
             self._hand_over(conn, pid, message, payload)
         elif verdict is Verdict.KEPT:
             assert pid is not None, "only of nodes that were let in"
-            self.nodeship.keep(pid, message)
+            self.cluster_membership.keep(pid, message)
         elif verdict is Verdict.REFUSED:
             raise PeerError(f"{type(message).__name__} is not for {who(speaker)} to say")
 
@@ -502,7 +502,7 @@ class Presence:
 
     def _speaker(self, conn: Connection, pid: ProcessId | None) -> Speaker:
         if pid is not None:
-            return self.nodeship.speaker(pid)
+            return self.cluster_membership.speaker(pid)
         asks = (self._founding or self._admission or self.peers).asks(conn)
         return Speaker.ASKED if asks else Speaker.STRANGER
 
@@ -523,7 +523,7 @@ class Presence:
         elif isinstance(message, Welcome):
             self.peers.welcomed(conn)
         elif pid is None:
-            self.nodeship.consider(conn, message)
+            self.cluster_membership.consider(conn, message)
         elif isinstance(message, PulseKey):
             self.pulses.take_key(pid, conn, message)
         elif isinstance(message, NotReading):
@@ -531,19 +531,19 @@ class Presence:
         elif isinstance(message, ABOUT_STATE):
             self.states.handle(pid, message, payload)
         else:
-            self.nodeship.handle(pid, message)
+            self.cluster_membership.handle(pid, message)
 
     def on_fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol."""
         if self.in_cluster and self.error is None:
-            self.nodeship.accuse(pid, reason)
+            self.cluster_membership.accuse(pid, reason)
 
     def on_lost(self, pid: ProcessId, reason: str) -> None:
         """The connection to a node broke."""
         if self.in_cluster and self.error is None:
             who = self.directory.identities.get(pid, f"process {pid}")
             log.info("the connection to %s broke: %s", who, reason)
-            self.charged(pid, "lost connection", partial(self.nodeship.lost, pid))
+            self.charged(pid, "lost connection", partial(self.cluster_membership.lost, pid))
 
     def on_unbound_closed(self, conn: Connection, reason: str) -> None:
         """A connection that was nobody's is gone."""
@@ -616,7 +616,7 @@ class Presence:
             self.engine.stop()
             self.pulses.stop()
             self.coordination.stop()
-            self.nodeship.stop(reason)
+            self.cluster_membership.stop(reason)
         for sending in self.groups.senders():
             sending.close(reason)
         for member in self.groups.memberships.values():
@@ -650,7 +650,7 @@ class Presence:
             "name": self.me.name,
             "incarnation": self.me.incarnation,
             "address": self.peers.hello.advertise,
-            "leads": self.nodeship.coordinates,
-            "coordinator": self.nodeship.coordinator.identity,
+            "leads": self.cluster_membership.coordinates,
+            "coordinator": self.cluster_membership.coordinator.identity,
             "run": self._run,
         }

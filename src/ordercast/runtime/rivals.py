@@ -177,7 +177,7 @@ class Rivals:
         nodes = [node.entry for node in described]
         if presence.options.partition == "merge" and any(node.pid not in known for node in nodes):
             log.info("%s is on another side of this cluster", status["name"])
-            presence.nodeship.meet(tuple(nodes))
+            presence.cluster_membership.meet(tuple(nodes))
         for node in nodes:
             here = presence.directory.live.get(node.pid)
             if here is not None and here.identity != node.identity:
@@ -194,7 +194,7 @@ class Rivals:
         if len(self._told) >= MAX_MET:
             self._told.clear()
         self._told[rival.address] = now
-        mine, peers = self._presence.nodeship.coordinator, self._presence.peers
+        mine, peers = self._presence.cluster_membership.coordinator, self._presence.peers
         log.warning(
             "two clusters are named %r: %s at %s coordinates this one (nodes: %d), %s at %s "
             "coordinates the other (nodes: %d). They never become one by themselves: stop the "

@@ -33,7 +33,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     stats: dict[str, Any] = {
         "incarnation": presence.me.incarnation,
         **presence.lifetime.facts(),
-        **presence.nodeship.facts(),
+        **presence.cluster_membership.facts(),
         "nodes": len(presence.directory.live),
         "max_nodes": options.max_nodes,
         "peer_faults": presence.peers.peer_faults,
@@ -78,8 +78,8 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         stats["datagrams"] = presence.peers.datagrams.stats()
     if presence.answerer is not None:
         stats["discovery"] = presence.answerer.stats()
-    if presence.nodeship.coordinates:
-        stats["leads"] = presence.nodeship.requests.names.stats(kept)
+    if presence.cluster_membership.coordinates:
+        stats["leads"] = presence.cluster_membership.requests.names.stats(kept)
     if presence.recorder is not None:
         stats["recorder"] = presence.recorder.stats()
     return stats
@@ -171,7 +171,7 @@ def status_json(presence: Presence) -> bytes:
                 }
                 for n in presence.directory.live.values()
             ],
-            "groups": presence.nodeship.requests.names.described(),
+            "groups": presence.cluster_membership.requests.names.described(),
             "stats": stats_of(presence),
         }
     )

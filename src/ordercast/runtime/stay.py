@@ -108,7 +108,7 @@ class Stays:
     ) -> GroupEntry:
         """The group, which may be there already: by another protocol, if none was named."""
         named = protocol or asked.protocol != DEFAULTS[asked.order]
-        entry = await self._presence.nodeship.requests.enter(
+        entry = await self._presence.cluster_membership.requests.enter(
             name, asked.order, asked.protocol if named else None, durability, level, slow
         )
         if entry.protocol not in PROTOCOLS:
@@ -157,7 +157,7 @@ class Stays:
 
     async def _find(self, find: Find) -> Answer:
         """Where the group is; and what is done when another node coordinates."""
-        succession = self._presence.nodeship.succession
+        succession = self._presence.cluster_membership.succession
         return await find(), succession
 
     async def _begin(
@@ -184,7 +184,7 @@ class Stays:
             member.former = former
             if inheriting is not None:
                 inheriting.attach(member)
-            presence.nodeship.ask(entry, "member", former, _memory_of(seat))
+            presence.cluster_membership.ask(entry, "member", former, _memory_of(seat))
             if not await self._first_view(member, find):
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
@@ -327,7 +327,7 @@ class Stays:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, member: Membership, reason: TooSlow | None) -> None:
-        await self._presence.nodeship.leave(member)
+        await self._presence.cluster_membership.leave(member)
         self._finish(member, reason)
 
     def _finish(self, member: Membership, reason: TooSlow | None) -> None:

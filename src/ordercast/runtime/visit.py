@@ -81,10 +81,10 @@ class Visits:
 
     async def _enter_anew(self, name: str) -> Visit:
         presence = self._presence
-        find = partial(presence.nodeship.requests.visit, name)
+        find = partial(presence.cluster_membership.requests.visit, name)
         while True:
             visit = presence.groups.open_visit(await find())
-            presence.nodeship.ask(visit.group, "guest")
+            presence.cluster_membership.ask(visit.group, "guest")
             try:
                 if await is_let_in(presence, visit, find):
                     break
@@ -153,7 +153,7 @@ class Visits:
             task.exception()  # nobody need be waiting
 
     async def _leave(self, visit: Visit) -> None:
-        await self._presence.nodeship.leave(visit)
+        await self._presence.cluster_membership.leave(visit)
         if self._presence.error is None:
             self._presence.groups.close_visit(visit)
         if not visit.joins:

@@ -50,13 +50,13 @@ from ordercast.views.headers import Part
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
-log = logging.getLogger("ordercast.runtime.nodeship")
+log = logging.getLogger("ordercast.runtime.cluster_membership")
 
 MAX_UNTIMELY = 256  # words of one that does not coordinate yet, as far as is known here
 GRACE_S = 0.5  # after a good-bye the view without that node should have come
 
 
-class Nodeship:
+class ClusterMembership:
     """One incarnation's standing, from its admission to its end."""
 
     def __init__(self, presence: Presence, admitted_by: NodeEntry) -> None:
