@@ -198,6 +198,6 @@ async def test_a_visit_that_is_given_up_leaves_nothing_behind(
             patch.setattr(Target, "_let_visit", lambda *_: None)
             with pytest.raises(oc.JoinTimeout):
                 await two.send_to("g", b"nobody lets it in")
-            await until(lambda: not two._presence.groups.visits)
+            await until(lambda: not two._presence.groups.guest_sessions)
         await (await two.send_to("g", b"now")).ordered()
         assert group.members == ("p1",)

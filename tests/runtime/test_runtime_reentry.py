@@ -426,13 +426,13 @@ async def test_a_guest_that_joins_the_group_on_its_way_back_stays_a_member(
 ) -> None:
     """Its way back made it a guest again behind the back of its membership, which was shown
     unchanged, and whose messages were never ordered."""
-    may_visit, visit = asyncio.Event(), Reentry._visit
+    may_resume, resume = asyncio.Event(), Reentry._resume_guest_session
 
-    async def visit_later(way_back: Reentry, stays: Stays, name: str) -> None:
-        await may_visit.wait()
-        await visit(way_back, stays, name)
+    async def resume_later(way_back: Reentry, stays: Stays, name: str) -> None:
+        await may_resume.wait()
+        await resume(way_back, stays, name)
 
-    monkeypatch.setattr(Reentry, "_visit", visit_later)
+    monkeypatch.setattr(Reentry, "_resume_guest_session", resume_later)
     async with (
         ordercast_cluster(2, order="total") as cluster,
         oc.Node("guest", seeds=[cluster.leader.address]) as guest,
@@ -441,7 +441,7 @@ async def test_a_guest_that_joins_the_group_on_its_way_back_stays_a_member(
         cluster.leader._presence.peers.bound[guest._presence.me.pid].abort("the cable was cut")
         await until(lambda: guest.incarnation == 2)
         group = await guest.join("main", order="total")
-        may_visit.set()
+        may_resume.set()
         await back(guest)
         assert not guest.stats()["guest_of"]
         await (await guest.send_to("main", b"as a member")).ordered()

@@ -172,7 +172,7 @@ def not_left(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     return _group_timeout(presence, what, "was asked to let this node go", seconds)
 
 
-def visit_did_not_end(presence: Presence, group: str, seconds: float) -> JoinTimeout:
+def guest_session_did_not_end(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     """What this node sent as a guest must be in order before it is a member."""
     what = f"group {group!r} was not joined: what this node sent as a guest has no place yet"
     return _group_timeout(presence, what, "was asked to let the guest go", seconds)

@@ -55,7 +55,9 @@ class Membership(Sending):
         self.presence = presence
         self.scope = scope
         self.seat = Seat(self, presence.lifetime.inbox)  # a new one, unless this node comes back
-        self.visit: Sending | None = None  # as a guest, just before: not all have what it sent
+        self.guest_session: Sending | None = (
+            None  # as a guest, just before: not all have what it sent
+        )
         self.directory = presence.directory
         self.view: View | None = None  # the last one put into the inbox
         self.consumed = 0  # frames taken by the application, not yet told to the stack
@@ -136,7 +138,7 @@ class Membership(Sending):
             self.seat.member = self  # before the application learns of the view, and sends
         self.gate.put((self, self.view, 0, 0))
         if self.me in view.members:
-            self._settle_visit()
+            self._settle_guest_session()
             if not self.installed.done():
                 self.installed.set_result(None)
         elif not self.gone.done():
@@ -164,18 +166,18 @@ class Membership(Sending):
     def stable(self, frames: int) -> None:
         """All members consumed our frames up to this one; so all that we sent as a guest."""
         super().stable(frames)
-        self._settle_visit()
+        self._settle_guest_session()
 
-    def _settle_visit(self) -> None:
+    def _settle_guest_session(self) -> None:
         """What this node sent as a guest came before its first view: that has handed it to all."""
-        if self.visit is not None:
-            self.visit.progress.stable.reach(self.visit.frames_sent)
-            self.visit = None
+        if self.guest_session is not None:
+            self.guest_session.progress.stable.reach(self.guest_session.frames_sent)
+            self.guest_session = None
 
     def close(self, reason: BaseException) -> None:
         super().close(reason)
-        if self.visit is not None:
-            self.visit.close(reason)
+        if self.guest_session is not None:
+            self.guest_session.close(reason)
         if self.giver is not None:
             self.giver.close()
         if self.seeking is not None:

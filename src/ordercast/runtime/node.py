@@ -358,7 +358,9 @@ class Node:
         while True:
             await self._check_in()
             try:
-                sending = self._stays.visits.open.get(group) or await self._stays.sender(group)
+                sending = self._stays.guest_sessions.open.get(group) or await self._stays.sender(
+                    group
+                )
                 return await sending.multicast(body)
             except Dissolved:
                 continue
@@ -366,7 +368,7 @@ class Node:
     async def stop_sending_to(self, group: str) -> None:
         """Be no guest of the group any more. What was sent before still reaches its members."""
         await self._check_in()
-        await self._stays.visits.stop(group)
+        await self._stays.guest_sessions.stop(group)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """All messages and views of all groups of this node, in the order of delivery."""

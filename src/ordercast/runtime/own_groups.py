@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ordercast.core.ids import GroupId
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime.gate import Gate
+from ordercast.runtime.guest_session import GuestSession
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.outbox import Outbox
-from ordercast.runtime.visit import Visit
 from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class OwnGroups:
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self.memberships: dict[GroupId, Membership] = {}
-        self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
+        self.guest_sessions: dict[
+            GroupId, GuestSession
+        ] = {}  # groups that this node sends to as a guest
         self.stays: list[Membership] = []  # every one whose messages may not be taken yet
         self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
@@ -49,9 +51,9 @@ class OwnGroups:
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
         self._floor = 1  # ... and begin here in every other group: above all that were forgotten
 
-    def senders(self) -> tuple[Membership | Visit, ...]:
+    def senders(self) -> tuple[Membership | GuestSession, ...]:
         """All groups to which this node may send."""
-        return (*self.memberships.values(), *self.visits.values())
+        return (*self.memberships.values(), *self.guest_sessions.values())
 
     def neighbours(self, member: Membership) -> list[Membership]:
         """The other groups of the same domain."""
@@ -103,7 +105,7 @@ class OwnGroups:
             self._outboxes[group.protocol] = Outbox(presence.options.frame_bytes, presence.wake)
         return self._outboxes[group.protocol]
 
-    def _block_with_the_node(self, sending: Membership | Visit) -> None:
+    def _block_with_the_node(self, sending: Membership | GuestSession) -> None:
         """A group that was asked for may be opened while this node is cut off."""
         if self._presence.blocked is not None:
             sending.block(self._presence.blocked)
@@ -111,16 +113,16 @@ class OwnGroups:
     def mistaken(self, gid: GroupId) -> None:
         """Another group has this number: what was asked for under it must be asked for again."""
         self._presence.engine.renumbered(gid)
-        for sending in (self.memberships.get(gid), self.visits.get(gid)):
+        for sending in (self.memberships.get(gid), self.guest_sessions.get(gid)):
             if sending is not None and not sending.mistaken.done():
                 sending.mistaken.set_result(None)
 
-    def disown(self, sending: Membership | Visit) -> None:
+    def disown(self, sending: Membership | GuestSession) -> None:
         """What was asked for came to nothing: its group has another number by now."""
         g = sending.group.gid
         self._presence.cluster_membership.quit(g)
-        if isinstance(sending, Visit):
-            self.visits.pop(g, None)
+        if isinstance(sending, GuestSession):
+            self.guest_sessions.pop(g, None)
         else:
             sending.muted = True
             sending.gate.admit(sending)
@@ -134,7 +136,7 @@ class OwnGroups:
         self._presence.lifetime.end_stream_of(member.seat)
         self._presence.engine.leave(member.group.gid)
 
-    def _remember(self, sending: Membership | Visit) -> None:
+    def _remember(self, sending: Membership | GuestSession) -> None:
         """The number of its next message, should this node come to that group again: no two
         messages of one incarnation have the same number in a group."""
         name, numbers = sending.group.name, self._first_message
@@ -145,16 +147,16 @@ class OwnGroups:
 
     # -- as a guest -------------------------------------------------------------------------------
 
-    def open_visit(self, group: GroupEntry) -> Visit:
+    def open_guest_session(self, group: GroupEntry) -> GuestSession:
         """Get ready to be a guest of a group."""
         first_message = self._first_message.get(group.name, self._floor)
-        visit = Visit(self._presence, group, self._open(group), first_message)
-        self.visits[group.gid] = visit
-        self._block_with_the_node(visit)
-        return visit
+        session = GuestSession(self._presence, group, self._open(group), first_message)
+        self.guest_sessions[group.gid] = session
+        self._block_with_the_node(session)
+        return session
 
-    def close_visit(self, visit: Visit) -> None:
+    def close_guest_session(self, session: GuestSession) -> None:
         """This node is a guest no longer."""
-        self._remember(visit)
-        del self.visits[visit.group.gid]
-        self._presence.engine.leave(visit.group.gid)
+        self._remember(session)
+        del self.guest_sessions[session.group.gid]
+        self._presence.engine.leave(session.group.gid)

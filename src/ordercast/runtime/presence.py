@@ -334,25 +334,25 @@ class Presence:
 
     def stable(self, group: GroupId, frames: int) -> None:
         """Frames of ours that all have consumed."""
-        sending = self.groups.memberships.get(group) or self.groups.visits.get(group)
+        sending = self.groups.memberships.get(group) or self.groups.guest_sessions.get(group)
         if sending is not None:
             sending.stable(frames)
 
     def ordered(self, group: GroupId, frames: int) -> None:
         """Frames that we sent as a guest have their place."""
-        visit = self.groups.visits.get(group)
-        if visit is not None:
-            visit.ordered(frames)
+        session = self.groups.guest_sessions.get(group)
+        if session is not None:
+            session.ordered(frames)
 
     def guest(self, group: GroupId, is_guest: bool) -> None:
         """We are a guest from now on, or no longer."""
-        visit = self.groups.visits.get(group)
-        if visit is not None:
-            visit.admit(is_guest)
+        session = self.groups.guest_sessions.get(group)
+        if session is not None:
+            session.admit(is_guest)
 
     def closed(self, group: GroupId) -> None:
         """We are out of a group, for good: also if we never were in it."""
-        sending = self.groups.memberships.get(group) or self.groups.visits.get(group)
+        sending = self.groups.memberships.get(group) or self.groups.guest_sessions.get(group)
         if sending is not None and not sending.gone.done():
             sending.gone.set_result(None)
 

@@ -190,8 +190,10 @@ class Reentry:
         One that is cut off has not ended. It goes on here, as soon as it hears a majority again.
         """
         seats = [self._take_seat(stays, name) for name in self._absent.seats]
-        visits = [self._visit(stays, name) for name in self._absent.visits]
-        taking = [asyncio.ensure_future(one) for one in (*seats, *visits)]
+        guest_sessions = [
+            self._resume_guest_session(stays, name) for name in self._absent.guest_sessions
+        ]
+        taking = [asyncio.ensure_future(one) for one in (*seats, *guest_sessions)]
         try:
             for taken in asyncio.as_completed(taking):
                 await taken
@@ -219,7 +221,7 @@ class Reentry:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _visit(self, stays: Stays, name: str) -> None:
+    async def _resume_guest_session(self, stays: Stays, name: str) -> None:
         try:
             await stays.sender(name)  # a member, if its program has joined the group meanwhile
         except OrdercastError as reason:  # the next `send_to` will tell

@@ -54,7 +54,7 @@ class Requests:
         question = Enter(self._number(), name, order, protocol, durability, level, slow)
         return await self._ask(Pending(question, wanted(question)))
 
-    async def visit(self, name: str) -> GroupEntry:
+    async def find(self, name: str) -> GroupEntry:
         """The group of that name, to send to."""
         return await self._ask(Pending(Visit(self._number(), name), "any order"))
 

@@ -24,7 +24,7 @@ def record_end(presence: Presence) -> None:
     """
     groups = presence.groups
     complete = all(stay.all_ordered and not stay.pending_frames for stay in groups.stays)
-    complete = complete and not groups.visits  # one that ended has all in order
+    complete = complete and not groups.guest_sessions  # one that ended has all in order
     if presence.recorder is not None and complete:
         _record_untaken_views(presence)
         presence.recorder.end()
@@ -86,6 +86,6 @@ async def _seal(recorder: Recorder, seconds: float) -> None:
 def _give_up_recorder(presence: Presence) -> Recorder | None:
     """Nothing is recorded any more; the recorder may be closed in another thread."""
     recorder, presence.recorder = presence.recorder, None
-    for sending in (*presence.groups.stays, *presence.groups.visits.values()):
+    for sending in (*presence.groups.stays, *presence.groups.guest_sessions.values()):
         sending.recorder = None
     return recorder

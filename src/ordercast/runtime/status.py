@@ -19,10 +19,10 @@ from ordercast.transport.tls import Tls
 from ordercast.wire.control import Hello
 
 if TYPE_CHECKING:
+    from ordercast.runtime.guest_session import GuestSession
     from ordercast.runtime.membership import Membership
     from ordercast.runtime.presence import Presence
     from ordercast.runtime.sending import Sending
-    from ordercast.runtime.visit import Visit
 
 
 def stats_of(presence: Presence) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "other_clusters": presence.rivals.stats(),
         "guest_of": {
             v.group.name: _guest_stats(presence, v, kept)
-            for v in presence.groups.visits.values()
+            for v in presence.groups.guest_sessions.values()
             if v.group.gid in machines
         },
     }
@@ -113,10 +113,10 @@ def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
     return [list(presence.directory.names_of(inside)) for inside in found]
 
 
-def _guest_stats(presence: Presence, visit: Visit, kept: Kept) -> dict[str, Any]:
-    unsent_frames = kept.unsent(visit.group.gid)
-    slow = presence.reading.slow_members(visit.group.gid)
-    return _sending_stats(visit) | {"frames_unsent": unsent_frames, "slow_members": slow}
+def _guest_stats(presence: Presence, session: GuestSession, kept: Kept) -> dict[str, Any]:
+    unsent_frames = kept.unsent(session.group.gid)
+    slow = presence.reading.slow_members(session.group.gid)
+    return _sending_stats(session) | {"frames_unsent": unsent_frames, "slow_members": slow}
 
 
 def _sending_stats(sending: Sending) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from ordercast.errors import (
     UsageError,
 )
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
+from ordercast.runtime.guest_session import GuestSession, GuestSessions
 from ordercast.runtime.inheriting import Inheriting
-from ordercast.runtime.join_timeouts import no_first_view, not_left, visit_did_not_end
+from ordercast.runtime.join_timeouts import guest_session_did_not_end, no_first_view, not_left
 from ordercast.runtime.let_in import Find, is_let_in
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
@@ -29,7 +30,6 @@ from ordercast.runtime.scopes import Wish, check_scope, wish
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
 from ordercast.runtime.state_seeking import Memory
-from ordercast.runtime.visit import Visit, Visits
 from ordercast.views.groups import GroupEntry, SlowPolicy
 
 Answer = tuple[GroupEntry, asyncio.Future[None]]
@@ -40,7 +40,7 @@ class Absent(NamedTuple):
     """Where a node that is out was, and is to be again."""
 
     seats: dict[str, Seat]  # by the names of the groups, in the order in which they were joined
-    visits: tuple[str, ...]  # groups that it sent to as a guest
+    guest_sessions: tuple[str, ...]  # groups that it sent to as a guest
 
 
 class Stays:
@@ -49,7 +49,7 @@ class Stays:
     def __init__(self, presence: Presence, *, absent: Absent | None = None) -> None:
         """`absent`: where the incarnation before this one was, and is to be again."""
         self._presence = presence
-        self.visits = Visits(presence)
+        self.guest_sessions = GuestSessions(presence)
         self._absent = absent or Absent({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
@@ -86,10 +86,10 @@ class Stays:
             await self._end_leave(name)
             find = partial(self._enter, name, asked, protocol, durability, level, slow)
             found = await self._find(find)
-            visit = await self._end_visit(name)
+            guest_session = await self._end_guest_session(name)
             if inheriting is not None:
                 await inheriting.announce()
-            member = await self._begin(found, find, scope, visit, seat, inheriting, former)
+            member = await self._begin(found, find, scope, guest_session, seat, inheriting, former)
             member.check_not_ended()  # out in the turn in which it was let in: see `absent`
             return member
         finally:
@@ -129,19 +129,19 @@ class Stays:
             if pending:
                 raise not_left(self._presence, name, timeout)
 
-    async def _end_visit(self, name: str) -> Visit | None:
+    async def _end_guest_session(self, name: str) -> GuestSession | None:
         """What this node sent as a guest comes before what it will send as a member."""
         timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
-                return await self.visits.end_to_join(name)
+                return await self.guest_sessions.end_to_join(name)
         except TimeoutError:
-            raise visit_did_not_end(self._presence, name, timeout) from None
+            raise guest_session_did_not_end(self._presence, name, timeout) from None
 
     async def sender(self, name: str) -> Sending:
-        """What sends to that group: this node's membership, or a visit, begun if need be.
+        """What sends to that group: this node's membership, or a guest session, begun if need be.
 
-        No visit is begun where this node is a member, or is about to be one: the machine knows one
+        No session is begun where this node is a member, or is about to be: the machine knows one
         part of a node in a group, and the later wish would take the place of the other.
         """
         check_name("group", name)
@@ -153,7 +153,7 @@ class Stays:
         for member in self._presence.groups.memberships.values():
             if member.group.name == name:
                 return member
-        return await self.visits.begun(name)
+        return await self.guest_sessions.begun(name)
 
     async def _find(self, find: Find) -> Answer:
         """Where the group is; and what is done when another node coordinates."""
@@ -165,7 +165,7 @@ class Stays:
         found: Answer,
         find: Find,
         scope: str | None,
-        visit: Visit | None,
+        guest_session: GuestSession | None,
         seat: Seat | None,
         inheriting: Inheriting | None,
         former: tuple[str, ...],
@@ -179,7 +179,7 @@ class Stays:
                 found = await self._find(find)
                 continue
             member = presence.groups.open(entry, scope)
-            member.visit = visit
+            member.guest_session = guest_session
             member.seat = seat or member.seat
             member.former = former
             if inheriting is not None:
@@ -274,8 +274,8 @@ class Stays:
             if member not in self._leaving and name not in self._entering  # that join will raise
         }
         seats |= self._absent.seats
-        visits = dict.fromkeys((*self.visits.open, *self._absent.visits))
-        self._absent = Absent(seats, tuple(name for name in visits if name not in seats))
+        guest_sessions = dict.fromkeys((*self.guest_sessions.open, *self._absent.guest_sessions))
+        self._absent = Absent(seats, tuple(name for name in guest_sessions if name not in seats))
         return self._absent
 
     async def leave(self, member: Membership) -> None:
@@ -301,7 +301,7 @@ class Stays:
 
     async def leave_all(self) -> None:
         """Be out of every group, those included that are being left already."""
-        await self.visits.leave_all()
+        await self.guest_sessions.leave_all()
         for member in tuple(self._presence.groups.memberships.values()):
             if member not in self._leaving:
                 self._begin_to_leave(member)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 
-class Visit(Sending):
+class GuestSession(Sending):
     """One stay as a guest: messages leave, and nothing comes but how far they have come."""
 
     def __init__(
@@ -42,21 +42,21 @@ class Visit(Sending):
         self.close(GroupClosed(f"sending to group {self.group.name!r} was stopped"))
 
 
-class Visits:
+class GuestSessions:
     """The groups that a node sends to and is not in."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
-        self.open: dict[str, Visit] = {}  # begun, and not being ended
-        self._entering: dict[str, asyncio.Task[Visit]] = {}
+        self.open: dict[str, GuestSession] = {}  # begun, and not being ended
+        self._entering: dict[str, asyncio.Task[GuestSession]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
 
-    async def begun(self, name: str) -> Visit:
-        """The visit to that group, begun if need be."""
-        visit = self.open.get(name)
-        return await asyncio.shield(self._begin(name)) if visit is None else visit
+    async def begun(self, name: str) -> GuestSession:
+        """The guest session in that group, begun if need be."""
+        session = self.open.get(name)
+        return await asyncio.shield(self._begin(name)) if session is None else session
 
-    def _begin(self, name: str) -> asyncio.Task[Visit]:
+    def _begin(self, name: str) -> asyncio.Task[GuestSession]:
         """All who send at once wait for the same beginning."""
         task = self._entering.get(name)
         if task is None:
@@ -64,12 +64,12 @@ class Visits:
             task.add_done_callback(lambda done: self._entered(name, done))
         return task
 
-    def _entered(self, name: str, task: asyncio.Task[Visit]) -> None:
+    def _entered(self, name: str, task: asyncio.Task[GuestSession]) -> None:
         del self._entering[name]
         if not task.cancelled():
             task.exception()  # nobody need be waiting
 
-    async def _enter(self, name: str) -> Visit:
+    async def _enter(self, name: str) -> GuestSession:
         timeout = self._presence.options.join_timeout
         try:
             async with asyncio.timeout(timeout):
@@ -79,72 +79,72 @@ class Visits:
         except TimeoutError:
             raise not_a_guest(self._presence, name, timeout) from None
 
-    async def _enter_anew(self, name: str) -> Visit:
+    async def _enter_anew(self, name: str) -> GuestSession:
         presence = self._presence
-        find = partial(presence.cluster_membership.requests.visit, name)
+        find = partial(presence.cluster_membership.requests.find, name)
         while True:
-            visit = presence.groups.open_visit(await find())
-            presence.cluster_membership.ask(visit.group, "guest")
+            session = presence.groups.open_guest_session(await find())
+            presence.cluster_membership.ask(session.group, "guest")
             try:
-                if await is_let_in(presence, visit, find):
+                if await is_let_in(presence, session, find):
                     break
             except BaseException:  # given up, or the next coordinator refuses
-                if not visit.has_ended:
-                    self._begin_to_leave(visit)
+                if not session.has_ended:
+                    self._begin_to_leave(session)
                 raise
-            presence.groups.disown(visit)
-        self.open[name] = visit
-        return visit
+            presence.groups.disown(session)
+        self.open[name] = session
+        return session
 
     async def leave(self, name: str) -> None:
         """Let what was sent be ordered, then be no guest any more. Nothing to do if it is none."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
-        visit = self.open.get(name)
-        if visit is not None:
-            self._begin_to_leave(visit)
+        session = self.open.get(name)
+        if session is not None:
+            self._begin_to_leave(session)
         if name in self._leaving:
             await asyncio.shield(self._leaving[name])
 
     async def stop(self, name: str) -> None:
         """The same, where it is an error if this node is no guest of that group."""
         known = {
-            visit.group.name for visit in self._presence.groups.visits.values()
+            session.group.name for session in self._presence.groups.guest_sessions.values()
         } | self._entering.keys()
         if name not in known:
             groups = ", ".join(map(repr, sorted(known))) or "no group"
             raise UsageError(f"this node is no guest of group {name!r}; it is one of {groups}")
         await self.leave(name)
 
-    async def end_to_join(self, name: str) -> Visit | None:
+    async def end_to_join(self, name: str) -> GuestSession | None:
         """Be no guest any more. Whoever waits until all have what was sent may go on waiting."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
-        visit = self.open.get(name)
-        if visit is None:
+        session = self.open.get(name)
+        if session is None:
             await self.leave(name)
             return None
-        visit.joins = True
+        session.joins = True
         try:
             await self.leave(name)
-        except BaseException:  # given up, perhaps in the moment in which the visit ended
-            visit.joins = False
-            if visit.gone.done():
-                visit.stop()
+        except BaseException:  # given up, perhaps in the moment in which the session ended
+            session.joins = False
+            if session.gone.done():
+                session.stop()
             raise
-        return visit
+        return session
 
     async def leave_all(self) -> None:
         """Be no guest anywhere."""
-        names = {visit.group.name for visit in self._presence.groups.visits.values()}
+        names = {session.group.name for session in self._presence.groups.guest_sessions.values()}
         await asyncio.gather(*map(self.leave, sorted(names | self._entering.keys())))
 
-    def _begin_to_leave(self, visit: Visit) -> None:
-        visit.outbox.seal()
-        visit.close_for_senders()
-        name = visit.group.name
+    def _begin_to_leave(self, session: GuestSession) -> None:
+        session.outbox.seal()
+        session.close_for_senders()
+        name = session.group.name
         self.open.pop(name, None)
-        task = self._leaving[name] = asyncio.ensure_future(self._leave(visit))
+        task = self._leaving[name] = asyncio.ensure_future(self._leave(session))
         task.add_done_callback(lambda done: self._left(name, done))
 
     def _left(self, name: str, task: asyncio.Task[None]) -> None:
@@ -152,9 +152,9 @@ class Visits:
         if not task.cancelled():
             task.exception()  # nobody need be waiting
 
-    async def _leave(self, visit: Visit) -> None:
-        await self._presence.cluster_membership.leave(visit)
+    async def _leave(self, session: GuestSession) -> None:
+        await self._presence.cluster_membership.leave(session)
         if self._presence.error is None:
-            self._presence.groups.close_visit(visit)
-        if not visit.joins:
-            visit.stop()
+            self._presence.groups.close_guest_session(session)
+        if not session.joins:
+            session.stop()
