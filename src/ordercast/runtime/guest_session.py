@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ordercast.errors import GroupClosed, UsageError
+from ordercast.runtime.first_view import first_view_came
 from ordercast.runtime.join_timeouts import not_a_guest
-from ordercast.runtime.let_in import is_let_in
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
 from ordercast.views.groups import GroupEntry
@@ -86,7 +86,7 @@ class GuestSessions:
             session = presence.groups.open_guest_session(await find())
             presence.cluster_membership.ask(session.group, "guest")
             try:
-                if await is_let_in(presence, session, find):
+                if await first_view_came(presence, session, find):
                     break
             except BaseException:  # given up, or the next coordinator refuses
                 if not session.has_ended:

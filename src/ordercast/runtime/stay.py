@@ -19,10 +19,10 @@ from ordercast.errors import (
     UsageError,
 )
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
+from ordercast.runtime.first_view import Find, first_view_came
 from ordercast.runtime.guest_session import GuestSession, GuestSessions
 from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.join_timeouts import guest_session_did_not_end, no_first_view, not_left
-from ordercast.runtime.let_in import Find, is_let_in
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -203,7 +203,7 @@ class Stays:
             while True:
                 try:
                     async with asyncio.timeout(timeout):
-                        return await is_let_in(self._presence, member, find)
+                        return await first_view_came(self._presence, member, find)
                 except TimeoutError:
                     name = member.group.name
                     reason = no_first_view(self._presence, name, timeout)

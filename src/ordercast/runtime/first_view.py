@@ -16,7 +16,7 @@ Find = Callable[[], Awaitable[GroupEntry]]
 """Asks the coordinator for a group."""
 
 
-async def is_let_in(presence: Presence, sending: Sending, find: Find) -> bool:
+async def first_view_came(presence: Presence, sending: Sending, find: Find) -> bool:
     """True when the first view has come; False if the group has another number by now.
 
     The coordinator that gave the number may be gone before anybody was in the group. Then the next
