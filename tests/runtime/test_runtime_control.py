@@ -88,7 +88,7 @@ async def test_a_group_name_that_is_none_makes_no_group_at_the_leader(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     async with ordercast_cluster(1) as cluster:
-        monkeypatch.setattr("ordercast.runtime.stay.check_name", lambda what, given: given)
+        monkeypatch.setattr("ordercast.runtime.joining.check_name", lambda what, given: given)
         with pytest.raises(oc.UsageError, match="group name"):
             await cluster.nodes[0].join(name, order="total")
         assert cluster.leader._presence.cluster_membership.requests.names.described() == []
@@ -102,7 +102,7 @@ async def test_a_protocol_that_only_the_leader_has_is_named(
         first, second = cluster.nodes
         await first.join("g", order="total", protocol="sequencer_bb")
         fewer = {name: cls for name, cls in PROTOCOLS.items() if name != "sequencer_bb"}
-        monkeypatch.setattr("ordercast.runtime.stay.PROTOCOLS", fewer)
+        monkeypatch.setattr("ordercast.runtime.joining.PROTOCOLS", fewer)
         with pytest.raises(oc.UsageError, match="'sequencer_bb', which is not built"):
             await second.join("g", order="total")
         await second.join("other", order="total")

@@ -17,10 +17,10 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.runtime import reentry
 from ordercast.runtime.control import Refused
 from ordercast.runtime.inbox import Inbox
+from ordercast.runtime.joining import Joining
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reentry import Reentry, why_no_seed
 from ordercast.runtime.status import query_status
-from ordercast.runtime.stay import Stays
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 
@@ -428,9 +428,9 @@ async def test_a_guest_that_joins_the_group_on_its_way_back_stays_a_member(
     unchanged, and whose messages were never ordered."""
     may_resume, resume = asyncio.Event(), Reentry._resume_guest_session
 
-    async def resume_later(way_back: Reentry, stays: Stays, name: str) -> None:
+    async def resume_later(way_back: Reentry, joining: Joining, name: str) -> None:
         await may_resume.wait()
-        await resume(way_back, stays, name)
+        await resume(way_back, joining, name)
 
     monkeypatch.setattr(Reentry, "_resume_guest_session", resume_later)
     async with (
@@ -585,17 +585,17 @@ async def test_an_error_of_ours_on_the_way_back_ends_the_stream_with_it(
 async def test_a_way_back_that_waits_ends_when_the_next_one_begins(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[Stays] = []
+    refused: list[Joining] = []
 
-    async def refuse(stays: Stays, seat: object) -> None:
-        refused.append(stays)
+    async def refuse(joining: Joining, seat: object) -> None:
+        refused.append(joining)
         raise oc.JoinTimeout({"main": "for a test"}, 1, what="it was not joined", advice="Wait")
 
     async with ordercast_cluster(2, order="total") as cluster:
         two = cluster.nodes[1]
         tasks = asyncio.all_tasks()
         with monkeypatch.context() as patch:
-            patch.setattr(Stays, "rejoin", refuse)
+            patch.setattr(Joining, "rejoin", refuse)
             cut(cluster, 1)
             await until(lambda: refused)
             assert "again yet" in two.stats()["out_reason"]

@@ -6,9 +6,9 @@ import asyncio
 import logging
 
 from ordercast.errors import GroupClosed, OrdercastError
+from ordercast.runtime.joining import Joining
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.sealing import close_log, record_end
-from ordercast.runtime.stay import Stays
 
 log = logging.getLogger("ordercast.runtime.closing")
 
@@ -18,7 +18,7 @@ LOOKS = 5  # so many without progress: it does not
 FAREWELL = 0.1  # seconds that the last words get even if all other time is used up
 
 
-async def close_presence(presence: Presence, stays: Stays, *, in_order: bool) -> None:
+async def close_presence(presence: Presence, joining: Joining, *, in_order: bool) -> None:
     """Leave the groups, say good-bye, close everything. `in_order=False`: the start failed.
 
     All of `close_timeout` may go into leaving and into the application's last reads; after it comes
@@ -26,7 +26,7 @@ async def close_presence(presence: Presence, stays: Stays, *, in_order: bool) ->
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + presence.options.close_timeout
-    drained = in_order and _is_in(presence) and await _leave_all(presence, stays, deadline)
+    drained = in_order and _is_in(presence) and await _leave_all(presence, joining, deadline)
     if drained:
         await _go_away(presence, deadline)
         await _let_consumer_finish(presence, deadline)
@@ -77,11 +77,11 @@ def _is_connected(presence: Presence) -> bool:
     return any(pid in peers.bound for pid in presence.engine.stack.pids if pid != me)
 
 
-async def _leave_all(presence: Presence, stays: Stays, deadline: float) -> bool:
+async def _leave_all(presence: Presence, joining: Joining, deadline: float) -> bool:
     """True if this node left every group in time."""
     try:
         async with asyncio.timeout_at(deadline):
-            await stays.leave_all()
+            await joining.leave_all()
     except (TimeoutError, OrdercastError) as reason:
         log.warning("%s did not leave its groups in order: %r", presence.me.identity, reason)
         return False
@@ -93,7 +93,7 @@ async def _let_consumer_finish(presence: Presence, deadline: float) -> None:
     loop = asyncio.get_running_loop()
     without_progress, before = 0, -1
     while without_progress < LOOKS and loop.time() < deadline:
-        left = sum(member.pending_frames for member in presence.groups.stays)
+        left = sum(member.pending_frames for member in presence.groups.unread_memberships)
         if not left:
             return
         without_progress = 0 if left != before else without_progress + 1

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ordercast.runtime.held import HeldBack, held_back_of
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
+from ordercast.runtime.joining import check_group_stream
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.receipt import Receipt
-from ordercast.runtime.stay import check_group_stream
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node
@@ -66,7 +66,7 @@ class Group:
 
     async def leave(self) -> None:
         """Stop being a member. What was sent before still reaches the others."""
-        await self.node._stays.leave(self._member)
+        await self.node._joining.leave(self._member)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """The events of this group alone. From now on the node's stream is without them."""

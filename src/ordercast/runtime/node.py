@@ -23,6 +23,7 @@ from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
+from ordercast.runtime.joining import Joining
 from ordercast.runtime.keywords import NodeKeywords, Tuning, unknown
 from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.options import (
@@ -39,7 +40,6 @@ from ordercast.runtime.reentry import Reentry
 from ordercast.runtime.retired import Retired
 from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
-from ordercast.runtime.stay import Stays
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import show_address
@@ -177,7 +177,7 @@ class Node:
         if self._state != "new":
             raise UsageError(f"node {self.name!r} was started already; make a new Node")
         self._presence = self._new_presence()
-        self._stays = Stays(self._presence)
+        self._joining = Joining(self._presence)
         self._state = "starting"
         try:
             await self._presence.peers.listen(self._bind)
@@ -186,7 +186,7 @@ class Node:
                 raise GroupClosed(f"node {self.name!r} was closed while it started")
         except BaseException:
             self._state = "closed"
-            await close_presence(self._presence, self._stays, in_order=False)
+            await close_presence(self._presence, self._joining, in_order=False)
             raise
         self._state = "running"
 
@@ -248,13 +248,13 @@ class Node:
         listed = () if self._members is None else self._members.values()
         known = (*presence.cluster_membership.addresses(), *self._seeds, *listed)
         return Reentry(
-            presence, self._stays.absent(), new_presence=self._new_presence, adopt=self._adopt,
+            presence, self._joining.to_rejoin(), new_presence=self._new_presence, adopt=self._adopt,
             addresses=[a for a in dict.fromkeys(known) if a != presence.me.address],
             bind=parse_address("bind", presence.peers.address), any_port=self._bind[1] == 0,
         )  # fmt: skip
 
-    def _adopt(self, presence: Presence, stays: Stays) -> None:
-        self._presence, self._stays = presence, stays
+    def _adopt(self, presence: Presence, joining: Joining) -> None:
+        self._presence, self._joining = presence, joining
         self._lifetime.re_entries += 1
 
     async def _close(self) -> None:
@@ -265,7 +265,7 @@ class Node:
             self._returning.cancel()
             await asyncio.wait((self._returning,))
         try:
-            await close_presence(self._presence, self._stays, in_order=True)
+            await close_presence(self._presence, self._joining, in_order=True)
         finally:
             await self._retired.close(deadline - loop.time())
 
@@ -336,7 +336,7 @@ class Node:
             durability = check_durability(self._options.resilience, self._options.uniform)
         return Group(
             self,
-            await self._stays.join(
+            await self._joining.join(
                 group,
                 order,
                 protocol,
@@ -358,9 +358,9 @@ class Node:
         while True:
             await self._check_in()
             try:
-                sending = self._stays.guest_sessions.open.get(group) or await self._stays.sender(
+                sending = self._joining.guest_sessions.open.get(
                     group
-                )
+                ) or await self._joining.sender(group)
                 return await sending.multicast(body)
             except Dissolved:
                 continue
@@ -368,7 +368,7 @@ class Node:
     async def stop_sending_to(self, group: str) -> None:
         """Be no guest of the group any more. What was sent before still reaches its members."""
         await self._check_in()
-        await self._stays.guest_sessions.stop(group)
+        await self._joining.guest_sessions.stop(group)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         """All messages and views of all groups of this node, in the order of delivery."""

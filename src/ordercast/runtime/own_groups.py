@@ -44,7 +44,9 @@ class OwnGroups:
         self.guest_sessions: dict[
             GroupId, GuestSession
         ] = {}  # groups that this node sends to as a guest
-        self.stays: list[Membership] = []  # every one whose messages may not be taken yet
+        self.unread_memberships: list[
+            Membership
+        ] = []  # every one whose messages may not be taken yet
         self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._gates: dict[str, Gate] = {}  # the same for deliveries
@@ -80,8 +82,8 @@ class OwnGroups:
         member = Membership(self._presence, group, scope, self._open(group), first_message, gate)
         self.memberships[group.gid] = member
         self._block_with_the_node(member)
-        self.stays = [stay for stay in self.stays if not stay.over]
-        self.stays.append(member)
+        self.unread_memberships = [one for one in self.unread_memberships if not one.over]
+        self.unread_memberships.append(member)
         recorder = self._presence.recorder
         if recorder is not None:
             promised = scope or PROTOCOLS[group.protocol].declaration.scope

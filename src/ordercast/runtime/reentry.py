@@ -27,10 +27,10 @@ from ordercast.errors import (
 from ordercast.runtime.addresses import Address
 from ordercast.runtime.closing import FAREWELL, drop_presence
 from ordercast.runtime.join_timeouts import no_seed_answered
+from ordercast.runtime.joining import Joining, ToRejoin
 from ordercast.runtime.lifetime import Outage
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reasons import why_unreachable
-from ordercast.runtime.stay import Absent, Stays
 
 log = logging.getLogger("ordercast.runtime.reentry")
 
@@ -50,10 +50,10 @@ class Reentry:
     def __init__(
         self,
         old: Presence,
-        absent: Absent,
+        to_rejoin: ToRejoin,
         *,
         new_presence: Callable[[], Presence],
-        adopt: Callable[[Presence, Stays], None],
+        adopt: Callable[[Presence, Joining], None],
         addresses: Iterable[str],
         bind: Address,
         any_port: bool,
@@ -63,7 +63,7 @@ class Reentry:
         `any_port`: if the port in `bind` is taken, another one will do.
         """
         self._old = old
-        self._absent = absent
+        self._to_rejoin = to_rejoin
         self._new_presence = new_presence
         self._adopt = adopt
         self._addresses = tuple(addresses)
@@ -90,9 +90,9 @@ class Reentry:
         log.warning("%s is out: %s", self._old.me.identity, self._old.error)
         await self._old.peers.closed(FAREWELL)
         presence = await self._get_in()
-        stays = Stays(presence, absent=self._absent)
-        self._adopt(presence, stays)
-        if await self._take_seats(stays):
+        joining = Joining(presence, to_rejoin=self._to_rejoin)
+        self._adopt(presence, joining)
+        if await self._take_seats(joining):
             self._lifetime.come_back(Outage.ENDED)
             log.warning("%s is back as %s", self._old.me.identity, presence.me.identity)
 
@@ -184,14 +184,14 @@ class Reentry:
 
     # -- into the groups --------------------------------------------------------------------------
 
-    async def _take_seats(self, stays: Stays) -> bool:
+    async def _take_seats(self, joining: Joining) -> bool:
         """False if the new Presence ended in the meantime: its outage has a way back of its own.
 
         One that is cut off has not ended. It goes on here, as soon as it hears a majority again.
         """
-        seats = [self._take_seat(stays, name) for name in self._absent.seats]
+        seats = [self._take_seat(joining, name) for name in self._to_rejoin.seats]
         guest_sessions = [
-            self._resume_guest_session(stays, name) for name in self._absent.guest_sessions
+            self._resume_guest_session(joining, name) for name in self._to_rejoin.guest_of
         ]
         taking = [asyncio.ensure_future(one) for one in (*seats, *guest_sessions)]
         try:
@@ -205,25 +205,25 @@ class Reentry:
             await asyncio.gather(*taking, return_exceptions=True)
         return True
 
-    async def _take_seat(self, stays: Stays, name: str) -> None:
+    async def _take_seat(self, joining: Joining, name: str) -> None:
         pause = FIRST_PAUSE
-        while (seat := self._absent.seats.get(name)) is not None:
+        while (seat := self._to_rejoin.seats.get(name)) is not None:
             try:
-                return await stays.rejoin(seat)
+                return await joining.rejoin(seat)
             except MAY_PASS as reason:
                 self._lifetime.cannot_join_again(name, reason)
             except NodeEnded:
                 raise
             except OrdercastError as reason:
-                if self._absent.seats.get(name) is seat:  # else its program has left the group
+                if self._to_rejoin.seats.get(name) is seat:  # else its program has left the group
                     log.error("%r cannot be joined again: %s", name, reason)
-                    stays.lose(seat, reason)
+                    joining.lose(seat, reason)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _resume_guest_session(self, stays: Stays, name: str) -> None:
+    async def _resume_guest_session(self, joining: Joining, name: str) -> None:
         try:
-            await stays.sender(name)  # a member, if its program has joined the group meanwhile
+            await joining.sender(name)  # a member, if its program has joined the group meanwhile
         except OrdercastError as reason:  # the next `send_to` will tell
             if isinstance(reason, NodeEnded) and not isinstance(reason, NotPrimary):
                 raise

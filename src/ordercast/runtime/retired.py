@@ -30,7 +30,11 @@ class Retired:
 
     def sweep(self) -> None:
         """Close the logs of those of which everything was taken."""
-        done = [p for p in self._presences if not any(stay.untaken for stay in p.groups.stays)]
+        done = [
+            p
+            for p in self._presences
+            if not any(member.untaken for member in p.groups.unread_memberships)
+        ]
         self._presences = [presence for presence in self._presences if presence not in done]
         for presence in done:
             task = asyncio.ensure_future(close_log(presence))

@@ -23,7 +23,7 @@ def record_end(presence: Presence) -> None:
     Views that nobody came for are recorded here.
     """
     groups = presence.groups
-    complete = all(stay.all_ordered and not stay.pending_frames for stay in groups.stays)
+    complete = all(one.all_ordered and not one.pending_frames for one in groups.unread_memberships)
     complete = complete and not groups.guest_sessions  # one that ended has all in order
     if presence.recorder is not None and complete:
         _record_untaken_views(presence)
@@ -86,6 +86,6 @@ async def _seal(recorder: Recorder, seconds: float) -> None:
 def _give_up_recorder(presence: Presence) -> Recorder | None:
     """Nothing is recorded any more; the recorder may be closed in another thread."""
     recorder, presence.recorder = presence.recorder, None
-    for sending in (*presence.groups.stays, *presence.groups.guest_sessions.values()):
+    for sending in (*presence.groups.unread_memberships, *presence.groups.guest_sessions.values()):
         sending.recorder = None
     return recorder

@@ -36,21 +36,21 @@ Answer = tuple[GroupEntry, asyncio.Future[None]]
 """What it said, and what is done when it coordinates no longer."""
 
 
-class Absent(NamedTuple):
+class ToRejoin(NamedTuple):
     """Where a node that is out was, and is to be again."""
 
     seats: dict[str, Seat]  # by the names of the groups, in the order in which they were joined
-    guest_sessions: tuple[str, ...]  # groups that it sent to as a guest
+    guest_of: tuple[str, ...]  # groups that it sent to as a guest
 
 
-class Stays:
+class Joining:
     """The groups that a node is in, or is about to be in."""
 
-    def __init__(self, presence: Presence, *, absent: Absent | None = None) -> None:
-        """`absent`: where the incarnation before this one was, and is to be again."""
+    def __init__(self, presence: Presence, *, to_rejoin: ToRejoin | None = None) -> None:
+        """`to_rejoin`: where the incarnation before this one was, and is to be again."""
         self._presence = presence
         self.guest_sessions = GuestSessions(presence)
-        self._absent = absent or Absent({}, ())
+        self._to_rejoin = to_rejoin or ToRejoin({}, ())
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
         self._asks_since: dict[Seat, float] = {}  # to be a member again, by the clock of the loop
@@ -90,7 +90,7 @@ class Stays:
             if inheriting is not None:
                 await inheriting.announce()
             member = await self._begin(found, find, scope, guest_session, seat, inheriting, former)
-            member.check_not_ended()  # out in the turn in which it was let in: see `absent`
+            member.check_not_ended()  # out in the turn in which it was let in: see `to_rejoin`
             return member
         finally:
             del self._entering[name]
@@ -145,7 +145,7 @@ class Stays:
         part of a node in a group, and the later wish would take the place of the other.
         """
         check_name("group", name)
-        seat = self._absent.seats.get(name)
+        seat = self._to_rejoin.seats.get(name)
         if seat is not None:  # to be joined again: its stay until then says what that means
             return seat.member
         if name in self._entering:
@@ -207,7 +207,7 @@ class Stays:
                 except TimeoutError:
                     name = member.group.name
                     reason = no_first_view(self._presence, name, timeout)
-                    if self._absent.seats.get(name) is not member.seat:
+                    if self._to_rejoin.seats.get(name) is not member.seat:
                         raise reason from None
                     self._presence.lifetime.cannot_join_again(name, reason)
         except BaseException:
@@ -225,7 +225,7 @@ class Stays:
     def _check_new(self, name: str, seat: Seat | None) -> None:
         members = self._presence.groups.memberships.values()
         joined = {member.group.name for member in members if member not in self._leaving}
-        returns = seat is None and name in self._absent.seats
+        returns = seat is None and name in self._to_rejoin.seats
         if name in joined or name in self._entering or returns:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
 
@@ -246,7 +246,7 @@ class Stays:
             durability=group.durability, level=group.delivery_level, slow=group.slow, seat=seat,
             former=self._former_side(before),
         )  # fmt: skip
-        if self._absent.seats.pop(group.name, None) is None:  # left in the meantime
+        if self._to_rejoin.seats.pop(group.name, None) is None:  # left in the meantime
             self._begin_to_leave(member)
 
     def _former_side(self, before: Membership) -> tuple[str, ...]:
@@ -256,14 +256,14 @@ class Stays:
 
     def lose(self, seat: Seat, reason: OrdercastError) -> None:
         """The node comes back without this seat. It may be about to take it."""
-        self._absent.seats.pop(seat.member.group.name, None)
+        self._to_rejoin.seats.pop(seat.member.group.name, None)
         for member in self._presence.groups.memberships.values():
             if member.seat is seat:
                 self._abandon(member)
         self._presence.lifetime.end_stream_of(seat)
         seat.member.close(reason)
 
-    def absent(self) -> Absent:
+    def to_rejoin(self) -> ToRejoin:
         """Where this node was when its Presence ended, or was on its way to, and had not left."""
         members = {
             member.group.name: member for member in self._presence.groups.memberships.values()
@@ -273,10 +273,10 @@ class Stays:
             for name, member in members.items()
             if member not in self._leaving and name not in self._entering  # that join will raise
         }
-        seats |= self._absent.seats
-        guest_sessions = dict.fromkeys((*self.guest_sessions.open, *self._absent.guest_sessions))
-        self._absent = Absent(seats, tuple(name for name in guest_sessions if name not in seats))
-        return self._absent
+        seats |= self._to_rejoin.seats
+        guest_of = dict.fromkeys((*self.guest_sessions.open, *self._to_rejoin.guest_of))
+        self._to_rejoin = ToRejoin(seats, tuple(name for name in guest_of if name not in seats))
+        return self._to_rejoin
 
     async def leave(self, member: Membership) -> None:
         """Let what was sent be ordered, then be out of the next view. Goes on if cancelled.
@@ -285,7 +285,7 @@ class Stays:
         to this group. One that is cut off leaves when it is in a majority again.
         """
         name = member.group.name
-        if member.seat is self._absent.seats.get(name) and isinstance(member.closed, NodeOut):
+        if member.seat is self._to_rejoin.seats.get(name) and isinstance(member.closed, NodeOut):
             self.lose(member.seat, GroupClosed(f"group {name!r} was left"))
             return
         member.check_not_ended()
