@@ -25,7 +25,6 @@ from fuzz.mutate import Seen, drawn, mutated
 from ordercast.core.ids import ProcessId
 from ordercast.errors import JoinTimeout, OrdercastError, PeerError
 from ordercast.membership.node_view import NodeEntry
-from ordercast.runtime.asking import Line
 from ordercast.runtime.closing import drop_presence
 from ordercast.runtime.control import (
     CONTROLS,
@@ -42,6 +41,7 @@ from ordercast.runtime.control import (
 from ordercast.runtime.lifetime import Lifetime
 from ordercast.runtime.options import NodeOptions
 from ordercast.runtime.presence import Presence
+from ordercast.runtime.query_client import QueryClient
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
 from ordercast.wire.frame import Splitter
@@ -169,7 +169,7 @@ class _Ear:
         name = f"{speaker}-{self._role}-{self._met}"
         host, _, port = self._node.address.rpartition(":")
         hello = Hello(cluster="ordercast", name=name, incarnation=0, advertise="127.0.0.1:9")
-        self._theirs.append(await connect(host, int(port), hello=hello, handler=Line()))
+        self._theirs.append(await connect(host, int(port), hello=hello, handler=QueryClient()))
         peers = self._presence.peers
         conn = next(c for c in peers._unbound if c.hello is not None and c.hello.name == name)
         if speaker == "applicant" and self._role == "coordinator":

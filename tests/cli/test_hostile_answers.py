@@ -14,7 +14,6 @@ from fuzz.contact import HostileContact
 from ordercast.cli.app import app
 from ordercast.cli.exits import BAD_INPUT, UNREACHABLE, VIOLATED
 from ordercast.errors import PeerError
-from ordercast.runtime.answers import MAX_DEPTH, as_told, decode_status
 from ordercast.runtime.control import (
     Control,
     Dialback,
@@ -25,6 +24,7 @@ from ordercast.runtime.control import (
     TableRequest,
     encode,
 )
+from ordercast.runtime.status_decoding import MAX_DEPTH, decode_status, parts_of_status
 from ordercast.wire.control import Hello
 
 COMMANDS = "\x1b]0;PWNED\x07\x1b[2J[red]"
@@ -98,7 +98,7 @@ def test_what_a_later_release_adds_stays_in_a_status() -> None:
     told = {"state": "running", "new": {"a": [1, None, "x"], "b": 2**64}}
     assert decode_status("h:1", msgspec.json.encode(told)) == told
     with pytest.raises(PeerError, match="h:1"):
-        as_told("h:1", told, int)
+        parts_of_status("h:1", told, int)
 
 
 @pytest.mark.parametrize("what", UNREADABLE)

@@ -17,7 +17,6 @@ import ordercast as oc
 from certificates import authority, signed
 from datagrams import free_group
 from ordercast.errors import ConfigError, UsageError
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import DialbackReply
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE
 from ordercast.runtime.diagnosis.diagnose import diagnose
@@ -27,6 +26,7 @@ from ordercast.runtime.diagnosis.majority import check_majority
 from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unanswered import Attempt, why_unanswered
+from ordercast.runtime.query_client import QueryClient
 from ordercast.runtime.stalls import WINDOW_SECONDS, Stalls
 from ordercast.transport.contract import Counters, Limits
 from ordercast.transport.discovery import Discovery
@@ -284,7 +284,7 @@ async def test_a_server_with_a_good_certificate_that_says_nothing_is_mute() -> N
 
 async def test_an_alert_about_the_certificate_is_told_in_words() -> None:
     subject = Subject(security=with_tls("carol"))
-    attempt = Attempt(subject.hello(), Line(), Limits(), Counters())
+    attempt = Attempt(subject.hello(), QueryClient(), Limits(), Counters())
     alert = ssl.SSLError(1, "tlsv1 alert unknown ca")
     alert.reason = "TLSV1_ALERT_UNKNOWN_CA"
     failure = await why_unanswered(attempt, alert, ("127.0.0.1", 1), subject)

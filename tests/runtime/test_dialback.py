@@ -8,7 +8,6 @@ import pytest
 
 import ordercast as oc
 from ordercast.errors import PeerError
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import (
     Control,
     Dialback,
@@ -16,6 +15,7 @@ from ordercast.runtime.control import (
     StatusReply,
     StatusRequest,
 )
+from ordercast.runtime.query_client import QueryClient
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
 from patients import closed_port
@@ -24,23 +24,23 @@ from patients import closed_port
 class Caller:
     """Asks a node, over one connection."""
 
-    def __init__(self, line: Line, conn: Connection) -> None:
-        self._line = line
+    def __init__(self, client: QueryClient, conn: Connection) -> None:
+        self._client = client
         self.conn = conn
 
     @classmethod
     async def of(cls, node: oc.Node) -> Caller:
         host, port = node.address.rsplit(":", 1)
         hello = Hello(cluster="ordercast", name="caller", incarnation=0)
-        line = Line()
-        return cls(line, await connect(host, int(port), hello=hello, handler=line))
+        client = QueryClient()
+        return cls(client, await connect(host, int(port), hello=hello, handler=client))
 
     async def ask(self, port: int) -> DialbackReply:
-        reply, _ = await self._line.ask(self.conn, Dialback(port), DialbackReply, 10.0)
+        reply, _ = await self._client.ask(self.conn, Dialback(port), DialbackReply, 10.0)
         return reply
 
     async def ask_other(self, question: Control, wanted: type[Control]) -> None:
-        await self._line.ask(self.conn, question, wanted, 10.0)
+        await self._client.ask(self.conn, question, wanted, 10.0)
 
 
 @pytest.fixture

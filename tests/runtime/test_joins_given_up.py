@@ -15,9 +15,9 @@ from ordercast.core.events import Receive
 from ordercast.core.ids import ProcessId
 from ordercast.errors import GroupClosed
 from ordercast.process.process import CLUSTER_GROUP, Process
+from ordercast.runtime.group_requests import GroupRequests
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reentry import Reentry
-from ordercast.runtime.requests import Requests
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events
 from ordercast.views.headers import Install
@@ -98,7 +98,7 @@ async def test_a_join_that_the_next_coordinator_refuses_leaves_nothing_behind(
             raise oc.OrderMismatch("g", "order 'fifo'", "order 'total'")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Requests, "enter", refuse)
+            patch.setattr(GroupRequests, "enter", refuse)
             cluster_membership = one._presence.cluster_membership
             before, cluster_membership.succession = cluster_membership.succession, asyncio.Future()
             before.set_result(None)  # another node coordinates

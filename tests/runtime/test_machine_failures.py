@@ -14,7 +14,7 @@ from ordercast.process.process import Process
 from ordercast.runtime import lifetime
 from ordercast.runtime.cluster_membership import ClusterMembership
 from ordercast.runtime.control import Control, Goodbye, NodeUp, encode
-from ordercast.runtime.requests import Requests
+from ordercast.runtime.group_requests import GroupRequests
 from ordercast.wire.frame import Frame, Splitter
 
 Patch = pytest.MonkeyPatch
@@ -190,14 +190,14 @@ async def test_what_a_node_view_brings_out_later_is_charged_to_who_brought_the_v
         oc.Node("bob", seeds=[alice.address]) as bob,
     ):
         requests = bob._presence.cluster_membership.requests
-        put_again = Requests.put_again
+        put_again = GroupRequests.put_again
 
-        def fragile(self: Requests) -> None:
+        def fragile(self: GroupRequests) -> None:
             if self is requests:
                 fails()
             put_again(self)
 
-        monkeypatch.setattr(Requests, "put_again", fragile)
+        monkeypatch.setattr(GroupRequests, "put_again", fragile)
         async with oc.Node("carol", seeds=[alice.address]):
             await until(lambda: packet_errors)
         assert "a node view of alice#1" in packet_errors[0].getMessage()

@@ -14,8 +14,8 @@ import ordercast as oc
 from ordercast.core.events import Multicast
 from ordercast.errors import OrdercastError
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
+from ordercast.runtime.query_client import QueryClient
 from ordercast.runtime.receipt import Mark
 from ordercast.transport.tcp import connect
 from ordercast.views.attempt import Attempt
@@ -164,15 +164,15 @@ async def test_a_status_question_that_was_given_up_leaves_no_error_behind() -> N
     asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
     async with oc.Node("alice", bootstrap=True) as alice:
         host, port = alice.address.rsplit(":", 1)
-        line = Line()
+        client = QueryClient()
         hello = Hello(cluster="ordercast", name="asker", incarnation=0)
-        conn = await connect(host, int(port), hello=hello, handler=line)
-        asking = asyncio.ensure_future(line.ask(conn, StatusRequest(), StatusReply, 10.0))
+        conn = await connect(host, int(port), hello=hello, handler=client)
+        asking = asyncio.ensure_future(client.ask(conn, StatusRequest(), StatusReply, 10.0))
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.wait((asking,))
     await conn.closed()
-    del line, conn, asking
+    del client, conn, asking
     gc.collect()
     assert complaints == []
 

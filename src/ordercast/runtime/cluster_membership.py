@@ -32,6 +32,7 @@ from ordercast.membership.node_view import NodeEntry, NodeView
 from ordercast.process.commands import Broken, Connected, Depart, Found, Join, Leave, Met, Seek
 from ordercast.runtime.control import Admitted, Apply, Control, Goodbye, Lost, NodeDown, NodeUp
 from ordercast.runtime.control_table import Speaker
+from ordercast.runtime.group_requests import GroupRequests
 from ordercast.runtime.join_timeouts import (
     all_nodes_gone,
     members_unreachable,
@@ -40,7 +41,6 @@ from ordercast.runtime.join_timeouts import (
 from ordercast.runtime.lost_majority import way_out
 from ordercast.runtime.plausible import check_entry
 from ordercast.runtime.reasons import why_unreachable
-from ordercast.runtime.requests import Requests
 from ordercast.runtime.search import Search
 from ordercast.runtime.sending import Sending
 from ordercast.transport.tcp import Connection
@@ -62,7 +62,7 @@ class ClusterMembership:
     def __init__(self, presence: Presence, admitted_by: NodeEntry) -> None:
         self._presence = presence
         self._admitted_by = admitted_by
-        self.requests = Requests(presence)
+        self.requests = GroupRequests(presence)
         self.search = Search(presence)
         loop = asyncio.get_running_loop()
         self._is_in: asyncio.Future[None] = loop.create_future()

@@ -17,7 +17,6 @@ import asyncio
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ordercast.errors import PeerError
-from ordercast.runtime.answers import decode_status
 from ordercast.runtime.control import (
     Apply,
     Control,
@@ -28,6 +27,7 @@ from ordercast.runtime.control import (
 )
 from ordercast.runtime.join_timeouts import gave_way, nobody_knows
 from ordercast.runtime.reasons import trouble_of
+from ordercast.runtime.status_decoding import decode_status
 from ordercast.transport.tcp import Connection
 from ordercast.wire.control import Hello
 

@@ -8,11 +8,11 @@ import msgspec
 
 from ordercast import __version__
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.answers import decode_status
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
 from ordercast.runtime.holdings import Kept
+from ordercast.runtime.query_client import QueryClient
+from ordercast.runtime.status_decoding import decode_status
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import connect
 from ordercast.transport.tls import Tls
@@ -193,11 +193,13 @@ async def query_status(
     host, port = parse_address("address", address)
     security = Security.given(key, tls, insecure)
     check_address(security, "address", address)
-    line = Line()
+    client = QueryClient()
     hello = Hello(cluster=cluster, name="status", incarnation=0)
-    conn = await connect(host, port, hello=hello, handler=line, timeout=timeout, security=security)
+    conn = await connect(
+        host, port, hello=hello, handler=client, timeout=timeout, security=security
+    )
     try:
-        _, reply = await line.ask(conn, StatusRequest(), StatusReply, timeout)
+        _, reply = await client.ask(conn, StatusRequest(), StatusReply, timeout)
     finally:
         conn.close("asked")
     return decode_status(address, reply)

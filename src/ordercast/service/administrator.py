@@ -9,8 +9,6 @@ from typing import TypeVar
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.administration import HOLD_SECONDS, Wish
-from ordercast.runtime.answers import decode_answer
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import (
     Control,
     Done,
@@ -27,7 +25,9 @@ from ordercast.runtime.control import (
 )
 from ordercast.runtime.exposure import check_address
 from ordercast.runtime.placement import GroupRow, SequencerRow
+from ordercast.runtime.query_client import QueryClient
 from ordercast.runtime.reasons import why_unreachable
+from ordercast.runtime.status_decoding import decode_answer
 from ordercast.transport.security import NONE, Security
 from ordercast.transport.tcp import connect
 from ordercast.wire.control import Hello
@@ -190,13 +190,13 @@ class Administrator:
 
     async def _ask_one(self, address: str, question: Control) -> tuple[Control, bytes]:
         host, port = parse_address("address", address)
-        line = Line()
+        client = QueryClient()
         timeout = self._timeout + HOLD_SECONDS
         conn = await connect(
-            host, port, hello=self._hello, handler=line, timeout=timeout, security=self._security
+            host, port, hello=self._hello, handler=client, timeout=timeout, security=self._security
         )
         try:
-            return await line.ask_any(conn, question, ANSWERS, timeout)
+            return await client.ask_any(conn, question, ANSWERS, timeout)
         finally:
             conn.close("asked")
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import PeerError, UsageError
-from ordercast.runtime.answers import as_told
 from ordercast.runtime.diagnosis.report import NodeSeen
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.status import query_status
+from ordercast.runtime.status_decoding import parts_of_status
 
 MAX_OTHERS = 4096  # nodes that are asked because one node names them
 
@@ -107,7 +107,7 @@ async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Surv
 
 async def _status(address: str, timeout: float, security: dict[str, Any]) -> Told:
     status = await query_status(address, timeout=timeout, **security)
-    return as_told(address, status, Told)
+    return parts_of_status(address, status, Told)
 
 
 async def _ask(identity: str, address: str, timeout: float, security: dict[str, Any]) -> Holding:

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from ordercast.errors import PeerError
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.answers import as_told, decode_status
-from ordercast.runtime.asking import Line
 from ordercast.runtime.control import Control, StatusReply, StatusRequest
 from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.diagnosis.unanswered import Attempt, ProbeFailed, why_unanswered
+from ordercast.runtime.query_client import QueryClient
 from ordercast.runtime.reasons import trouble_of
+from ordercast.runtime.status_decoding import decode_status, parts_of_status
 from ordercast.transport.connection import Connection
 from ordercast.transport.contract import Address, Counters, Limits
 from ordercast.transport.tcp import show_address
@@ -31,10 +31,12 @@ Answer = TypeVar("Answer", bound=Control)
 class Probe:
     """A node that answered, on a connection that is open."""
 
-    def __init__(self, address: str, conn: Connection, line: Line, patience: float) -> None:
+    def __init__(
+        self, address: str, conn: Connection, client: QueryClient, patience: float
+    ) -> None:
         self.address = address  # as it was given
         self.conn = conn
-        self._line = line
+        self._client = client
         self._patience = patience
         self.report: Report
         self.round_trips: list[float] = []  # seconds
@@ -43,7 +45,7 @@ class Probe:
         self, question: Control, wanted: type[Answer], timeout: float | None = None
     ) -> tuple[Answer, bytes]:
         """One question on this connection."""
-        return await self._line.ask(self.conn, question, wanted, timeout or self._patience)
+        return await self._client.ask(self.conn, question, wanted, timeout or self._patience)
 
     async def examine(self) -> None:
         """How is it, and how fast does it answer?"""
@@ -54,7 +56,7 @@ class Probe:
                 _, payload = await self.ask(StatusRequest(), StatusReply)
                 self.round_trips.append(loop.time() - asked)
             status = decode_status(self.address, payload)
-            self.report = as_told(self.address, status, Report)
+            self.report = parts_of_status(self.address, status, Report)
         except TimeoutError as error:
             raise ProbeFailed("mute", f"it said hello, then {error}") from None
         except PeerError as error:
@@ -68,10 +70,10 @@ async def probing(address: str, subject: Subject) -> AsyncIterator[Probe]:
     if not subject.security.may_speak_to(host):
         raise ProbeFailed("exposed", f"{address} is on the network, and nothing would be encrypted")
     sock, place = await _reach(await _resolve(host, port, subject.patience), subject)
-    line = Line()
-    conn = await _greet(sock, place, line, subject)
+    client = QueryClient()
+    conn = await _greet(sock, place, client, subject)
     try:
-        probe = Probe(address, conn, line, subject.patience)
+        probe = Probe(address, conn, client, subject.patience)
         await probe.examine()
         yield probe
     finally:
@@ -153,10 +155,12 @@ def _own_host(place: Address, subject: Subject) -> str | None:
     return str(own)
 
 
-async def _greet(sock: socket.socket, place: Address, line: Line, subject: Subject) -> Connection:
+async def _greet(
+    sock: socket.socket, place: Address, client: QueryClient, subject: Subject
+) -> Connection:
     """The connection of a node that said hello."""
     hello, patience, tls = subject.hello(), subject.patience, subject.tls
-    conn = Attempt(hello, line, Limits(), Counters(), key=subject.security.key)
+    conn = Attempt(hello, client, Limits(), Counters(), key=subject.security.key)
     loop = asyncio.get_running_loop()
     trouble: Exception | None = None
     try:

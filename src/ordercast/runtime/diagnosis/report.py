@@ -1,4 +1,4 @@
-"""What of a node's status matters to a diagnosis. See `ordercast.runtime.answers`."""
+"""What of a node's status matters to a diagnosis. See `ordercast.runtime.status_decoding`."""
 
 from __future__ import annotations
 

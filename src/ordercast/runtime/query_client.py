@@ -14,7 +14,7 @@ from ordercast.wire.frame import Frame
 Answer = TypeVar("Answer", bound=Control)
 
 
-class Line:
+class QueryClient:
     """The handler of such a connection."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 
-class Pending:
+class PendingRequest:
     """One question, until it is answered."""
 
     def __init__(self, question: Enter | Visit, want: str) -> None:
@@ -32,13 +32,13 @@ class Pending:
         self.answer: asyncio.Future[GroupEntry] = asyncio.get_running_loop().create_future()
 
 
-class Requests:
+class GroupRequests:
     """The questions of one node, and its answers while it coordinates."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self.names = GroupNames(presence)
-        self._pending: dict[int, Pending] = {}  # by their number
+        self._pending: dict[int, PendingRequest] = {}  # by their number
         self._next = 0
 
     async def enter(
@@ -52,17 +52,17 @@ class Requests:
     ) -> GroupEntry:
         """The group of that name, made if need be."""
         question = Enter(self._number(), name, order, protocol, durability, level, slow)
-        return await self._ask(Pending(question, wanted(question)))
+        return await self._ask(PendingRequest(question, wanted(question)))
 
     async def find(self, name: str) -> GroupEntry:
         """The group of that name, to send to."""
-        return await self._ask(Pending(Visit(self._number(), name), "any order"))
+        return await self._ask(PendingRequest(Visit(self._number(), name), "any order"))
 
     def _number(self) -> int:
         self._next += 1
         return self._next
 
-    async def _ask(self, pending: Pending) -> GroupEntry:
+    async def _ask(self, pending: PendingRequest) -> GroupEntry:
         presence, request = self._presence, pending.question.request
         self._pending[request] = pending
         timeout = presence.options.join_timeout
@@ -75,7 +75,7 @@ class Requests:
         finally:
             del self._pending[request]
 
-    def _put(self, pending: Pending) -> None:
+    def _put(self, pending: PendingRequest) -> None:
         stack = self._presence.engine.stack
         if stack.coordinates:
             self._take(pending, self.names.answer(pending.question))
@@ -100,7 +100,7 @@ class Requests:
             if pending is not None:
                 self._take(pending, message)
 
-    def _take(self, pending: Pending, answer: Control) -> None:
+    def _take(self, pending: PendingRequest, answer: Control) -> None:
         if pending.answer.done():
             return
         if isinstance(answer, Entered):
@@ -110,7 +110,7 @@ class Requests:
         mismatch = OrderMismatch(pending.question.group, answer.have, pending.want)
         pending.answer.set_exception(UsageError(answer.text) if answer.text else mismatch)
 
-    def _entered(self, pending: Pending, group: GroupEntry) -> None:
+    def _entered(self, pending: PendingRequest, group: GroupEntry) -> None:
         known = PROTOCOLS.get(group.protocol)
         if known is not None and known.header_version == group.header_version:
             pending.answer.set_result(group)

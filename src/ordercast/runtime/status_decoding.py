@@ -31,11 +31,11 @@ def decode_status(address: str, payload: bytes) -> dict[str, Any]:
         _check_values(list(status.values()))
     except ValueError as reason:
         raise _unreadable(address, "status", reason) from None
-    as_told(address, status, Report)
+    parts_of_status(address, status, Report)
     return status
 
 
-def as_told(address: str, status: dict[str, Any], shape: type[Shape]) -> Shape:
+def parts_of_status(address: str, status: dict[str, Any], shape: type[Shape]) -> Shape:
     """The parts of a status that matter to somebody."""
     try:
         return msgspec.convert(status, shape)
