@@ -33,7 +33,7 @@ class Inheriting:
         self._member = member
         member.state = self._state
         member.giver = Giver(self._presence.states, member, self._state)
-        member.gate.wait(member)
+        member.barrier.wait(member)
         self._seeking.attach(member)
 
     async def take(self, memory: Memory | None, *, on_failure: Callable[[], None]) -> None:
@@ -56,7 +56,7 @@ class Inheriting:
         member.giver.has_state = True
         member.seeking = None
         member.seat.member = member
-        member.gate.admit(member)
+        member.barrier.admit(member)
 
     def close(self) -> None:
         """The join is over."""

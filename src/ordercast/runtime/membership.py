@@ -23,10 +23,10 @@ from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
     from ordercast.runtime.arrived import Arrived
-    from ordercast.runtime.gate import Gate
     from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.presence import Presence
     from ordercast.runtime.state import State
+    from ordercast.runtime.state_barrier import StateBarrier
     from ordercast.runtime.state_giving import Giver
     from ordercast.runtime.state_seeking import Seeking
 
@@ -49,7 +49,7 @@ class Membership(Sending):
 
     def __init__(
         self, presence: Presence, group: GroupEntry, scope: str | None, outbox: Outbox,
-        first_message: int, gate: Gate,
+        first_message: int, barrier: StateBarrier,
     ) -> None:  # fmt: skip
         super().__init__(presence, group, outbox, first_message, presence.lifetime.is_consumer)
         self.presence = presence
@@ -65,7 +65,7 @@ class Membership(Sending):
         self.pending_bytes = 0  # ... and what they hold
         self.first_view = 0  # number of the one that let this node in; 0: not in yet
         self.first_members: tuple[ProcessId, ...] = ()  # ... and its members
-        self.gate = gate  # of its domain
+        self.barrier = barrier  # of its domain
         self.state: State | None = None  # what it was joined with
         self.giver: Giver | None = None  # gives it to others
         self.seeking: Seeking | None = None  # it is on its way here
@@ -97,7 +97,7 @@ class Membership(Sending):
         overhead = 0 if self._brought is None else self._brought.overhead(delivery)
         if self.seeking is not None:
             self.seeking.delivered(delivery)
-        self.gate.put((self, delivery, size, overhead))
+        self.barrier.put((self, delivery, size, overhead))
         if delivery[1] == self.me:
             ordered = self.progress.ordered
             ordered.reach(ordered.value + 1)
@@ -136,7 +136,7 @@ class Membership(Sending):
             self.seeking.installed(view.number)
         if self.seeking is None:
             self.seat.member = self  # before the application learns of the view, and sends
-        self.gate.put((self, self.view, 0, 0))
+        self.barrier.put((self, self.view, 0, 0))
         if self.me in view.members:
             self._settle_guest_session()
             if not self.installed.done():
@@ -160,7 +160,7 @@ class Membership(Sending):
         """
         if self.cut_off and self.view is not None and self.me in self._members:
             again = replace(self.view, joined=self.directory.names_of((self.me,)), left=())
-            self.gate.put((self, ViewAgain(again), 0, 0))
+            self.barrier.put((self, ViewAgain(again), 0, 0))
         self.cut_off = False
 
     def stable(self, frames: int) -> None:
@@ -252,13 +252,13 @@ class Membership(Sending):
     def mute(self) -> None:
         """The join failed: nobody sees what this stay delivers, and nothing waits behind it."""
         self.muted = True
-        self.gate.admit(self)
+        self.barrier.admit(self)
 
     def dissolve(self) -> None:
         """The last view of its side has ended in order: a `leave`, in its place in the log."""
         if self.recorder is not None:
             self._identities[DISSOLVED] = ()
-        self.gate.put((self, View(self.group.name, DISSOLVED, ()), 0, 0))
+        self.barrier.put((self, View(self.group.name, DISSOLVED, ()), 0, 0))
 
     def begins_batch(self, view: View) -> bool:
         """Must the application have handled all before this view?"""

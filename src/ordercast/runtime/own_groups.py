@@ -1,6 +1,6 @@
 """The groups of a node: those that it is in, and those that it sends to as a guest.
 
-Groups of one protocol that keeps an order across groups share a box for what is sent and a gate
+Groups of one protocol that keeps an order across groups share a box for what is sent and a barrier
 for what is delivered, as they share a machine.
 """
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import GroupId
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.gate import Gate
 from ordercast.runtime.guest_session import GuestSession
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.outbox import Outbox
+from ordercast.runtime.state_barrier import StateBarrier
 from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class OwnGroups:
         ] = []  # every one whose messages may not be taken yet
         self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
-        self._gates: dict[str, Gate] = {}  # the same for deliveries
+        self._barriers: dict[str, StateBarrier] = {}  # the same for deliveries
         self._first_message: dict[str, int] = {}  # numbers go on when a group is joined again
         self._floor = 1  # ... and begin here in every other group: above all that were forgotten
 
@@ -78,8 +78,8 @@ class OwnGroups:
     def open(self, group: GroupEntry, scope: str | None) -> Membership:
         """Get ready for packets of a group."""
         first_message = self._first_message.get(group.name, self._floor)
-        gate = self._gate(group.protocol)
-        member = Membership(self._presence, group, scope, self._open(group), first_message, gate)
+        barrier = self._barrier(group.protocol)
+        member = Membership(self._presence, group, scope, self._open(group), first_message, barrier)
         self.memberships[group.gid] = member
         self._block_with_the_node(member)
         self.unread_memberships = [one for one in self.unread_memberships if not one.over]
@@ -92,11 +92,11 @@ class OwnGroups:
             )
         return member
 
-    def _gate(self, protocol: str) -> Gate:
+    def _barrier(self, protocol: str) -> StateBarrier:
         """Of the domain, where the protocol keeps an order across groups; else of one group."""
         if PROTOCOLS[protocol].declaration.scope == "group":
-            return Gate()
-        return self._gates.setdefault(protocol, Gate())
+            return StateBarrier()
+        return self._barriers.setdefault(protocol, StateBarrier())
 
     def _open(self, group: GroupEntry) -> Outbox:
         """Packets of the group can be read; what is sent to it goes into this box."""
@@ -127,7 +127,7 @@ class OwnGroups:
             self.guest_sessions.pop(g, None)
         else:
             sending.muted = True
-            sending.gate.admit(sending)
+            sending.barrier.admit(sending)
             self.memberships.pop(g, None)
         self._presence.engine.leave(g)
 

@@ -620,7 +620,7 @@ class Presence:
         for sending in self.groups.senders():
             sending.close(reason)
         for member in self.groups.memberships.values():
-            member.gate.open()
+            member.barrier.open()
         if self.recorder is not None:
             self.recorder.flush()
 

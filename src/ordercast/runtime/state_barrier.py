@@ -1,4 +1,4 @@
-"""The gate of one domain: its deliveries wait here while a joiner of theirs waits for its state.
+"""The barrier of one domain: its deliveries wait here while a joiner of theirs waits for its state.
 
 Only what comes after the joiner's first view waits, and only in that domain: all its groups, if its
 protocol keeps the order across groups; else the one group. Otherwise a message of another group
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership, Parcel
 
 
-class Gate:
+class StateBarrier:
     """On the way of deliveries to the streams."""
 
     def __init__(self) -> None:
