@@ -321,7 +321,7 @@ async def test_what_waits_for_the_state_of_another_group_comes_before_the_error(
         state = oc.State(get=lambda: b"", set=lambda state: None)
         await one.join("other", protocol="fast_p", state=state)  # and never comes to give it
         joining = asyncio.ensure_future(two.join("other", protocol="fast_p", state=state))
-        await until(lambda: cluster.groups[1]._member.barrier.held)
+        await until(lambda: cluster.groups[1]._member.barrier.parcels)
         await cluster.groups[0].multicast(b"behind the barrier")
         await until(lambda: main(two)["inbox_frames"])
         two._presence.fail(oc.Excluded("main", 3, "for a test"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ordercast.runtime.arrived import Arrived
 from ordercast.runtime.state import State, bring_together
 from ordercast.runtime.state_giving import Giver
+from ordercast.runtime.state_overlap import StateOverlap
 from ordercast.runtime.state_request import Snapshot
 from ordercast.runtime.state_seeking import Memory, Seeking
 
@@ -50,8 +50,8 @@ class Inheriting:
                 member.before_first_view = lambda: self._set_late(snapshot, on_failure)
             else:
                 self._set(snapshot)
-            if snapshot.view != member.first_view or snapshot.taken.messages:
-                member.arrived = Arrived(snapshot.view, snapshot.taken)
+            if snapshot.view != member.first_view or snapshot.consumed.messages:
+                member.overlap = StateOverlap(snapshot.view, snapshot.consumed)
         assert member.giver is not None
         member.giver.has_state = True
         member.seeking = None

@@ -22,12 +22,12 @@ from ordercast.views.groups import GroupEntry
 from ordercast.wire.messages import unpack_messages
 
 if TYPE_CHECKING:
-    from ordercast.runtime.arrived import Arrived
     from ordercast.runtime.inbox import Inbox
     from ordercast.runtime.presence import Presence
     from ordercast.runtime.state import State
     from ordercast.runtime.state_barrier import StateBarrier
     from ordercast.runtime.state_giving import Giver
+    from ordercast.runtime.state_overlap import StateOverlap
     from ordercast.runtime.state_seeking import Seeking
 
 
@@ -70,7 +70,7 @@ class Membership(Sending):
         self.giver: Giver | None = None  # gives it to others
         self.seeking: Seeking | None = None  # it is on its way here
         self.before_first_view: Callable[[], None] | None = None  # for when it is taken
-        self.arrived: Arrived | None = None  # what of the stream is in the state
+        self.overlap: StateOverlap | None = None  # what of the stream is in the state
         self.former: tuple[str, ...] = ()  # members of the side from which this node comes over
         self.came_over_by: Merge | None = None  # ... to this one
         self.merges: dict[int, Merge] = {}  # by the views that unite, not taken yet
@@ -79,7 +79,7 @@ class Membership(Sending):
         self.cut_off = False  # the application is to be told when this node is back
         self._members: tuple[ProcessId, ...] = ()  # of that view
         self._identities: dict[int, tuple[str, ...]] = {}  # of views not taken yet, for the trace
-        self._taken = presence.taken
+        self._when_consumed = presence.on_consumed
         self._brought = presence.engine.brought
 
     @property
@@ -201,7 +201,7 @@ class Membership(Sending):
         self.pending_frames -= 1
         self.pending_bytes -= size
         if not self.consumed:
-            self._taken(self)
+            self._when_consumed(self)
         self.consumed += 1
         first, bodies = unpack_messages(payload)
         items = bodies if self._bodies.plain else [self._bodies.decode(raw) for raw in bodies]
@@ -212,7 +212,7 @@ class Membership(Sending):
             )
         if self.giver is not None and self.giver.notes:
             self.giver.took(sender, first, len(bodies))
-        if self.muted or (self.arrived and self._passes_by(self.arrived, sender, first, bodies)):
+        if self.muted or (self.overlap and self._passes_by(self.overlap, sender, first, bodies)):
             return []
         group, name = self.group.name, self.directory.names[sender]
         return [Message(group, name, item) for item in items]
@@ -232,22 +232,22 @@ class Membership(Sending):
         if self.muted:
             return []
         shown: list[Event] = [] if merge is None else [merge]
-        if self.arrived is None:
+        if self.overlap is None:
             return [*shown, view]
-        shown += self.arrived.shown(view, self.directory.names[self.me])
-        self._end_of_passing(self.arrived)
+        shown += self.overlap.shown(view, self.directory.names[self.me])
+        self._end_of_passing(self.overlap)
         return shown
 
     def _passes_by(
-        self, arrived: Arrived, sender: ProcessId, first: int, bodies: list[bytes]
+        self, overlap: StateOverlap, sender: ProcessId, first: int, bodies: list[bytes]
     ) -> bool:
-        passed = arrived.passes_by(sender, first, len(bodies))
-        self._end_of_passing(arrived)
+        passed = overlap.passes_by(sender, first, len(bodies))
+        self._end_of_passing(overlap)
         return passed
 
-    def _end_of_passing(self, arrived: Arrived) -> None:
-        if arrived.is_over:
-            self.arrived = None
+    def _end_of_passing(self, overlap: StateOverlap) -> None:
+        if overlap.is_over:
+            self.overlap = None
 
     def mute(self) -> None:
         """The join failed: nobody sees what this stay delivers, and nothing waits behind it."""
@@ -266,7 +266,7 @@ class Membership(Sending):
             return True
         return self.giver is not None and self.giver.begins_batch(view.number)
 
-    def record_untaken(self, view: View) -> None:
+    def record_unconsumed(self, view: View) -> None:
         """The node is closed, and nobody came for this view."""
         self._record_view(view)
 
@@ -293,10 +293,10 @@ class Membership(Sending):
     @property
     def over(self) -> bool:
         """Left, all that was sent is ordered, and the application came for everything."""
-        return self.closed is not None and self.all_ordered and not self.untaken
+        return self.closed is not None and self.all_ordered and not self.unconsumed
 
     @property
-    def untaken(self) -> bool:
+    def unconsumed(self) -> bool:
         """Is there something that the application has not come for, and that is to be recorded?"""
         return bool(self.pending_frames or self._identities)
 

@@ -277,7 +277,7 @@ class Presence:
         if self.recorder is not None:
             self.recorder.flush()
 
-    def taken(self, member: Membership) -> None:
+    def on_consumed(self, member: Membership) -> None:
         """The application took a frame of this group, the first in this turn."""
         self._takers.append(member)
         self.wake()

@@ -33,7 +33,7 @@ class Retired:
         done = [
             p
             for p in self._presences
-            if not any(member.untaken for member in p.groups.unread_memberships)
+            if not any(member.unconsumed for member in p.groups.unread_memberships)
         ]
         self._presences = [presence for presence in self._presences if presence not in done]
         for presence in done:

@@ -26,18 +26,18 @@ def record_end(presence: Presence) -> None:
     complete = all(one.all_ordered and not one.pending_frames for one in groups.unread_memberships)
     complete = complete and not groups.guest_sessions  # one that ended has all in order
     if presence.recorder is not None and complete:
-        _record_untaken_views(presence)
+        _record_unconsumed_views(presence)
         presence.recorder.end()
 
 
-def _record_untaken_views(presence: Presence) -> None:
+def _record_unconsumed_views(presence: Presence) -> None:
     for inbox in presence.lifetime.inboxes():
         for parcel in inbox.parcels:
             if isinstance(parcel, Interruption) or is_sign_of_return(parcel):
                 continue  # it is in the log already
             if parcel[0].presence is presence:
                 assert isinstance(parcel[1], View), "a message that nobody took"
-                parcel[0].record_untaken(parcel[1])
+                parcel[0].record_unconsumed(parcel[1])
 
 
 async def close_log(presence: Presence, seconds: float = SEAL_SECONDS) -> None:

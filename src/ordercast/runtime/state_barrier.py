@@ -21,7 +21,7 @@ class StateBarrier:
     """On the way of deliveries to the streams."""
 
     def __init__(self) -> None:
-        self.held: deque[Parcel] = deque()  # behind the first view of one that waits
+        self.parcels: deque[Parcel] = deque()  # behind the first view of one that waits
         self._waiting: set[Membership] = set()  # joined, or about to be, without their state
 
     def wait(self, member: Membership) -> None:
@@ -30,8 +30,8 @@ class StateBarrier:
 
     def put(self, parcel: Parcel) -> None:
         """One more delivery: to its stream, or behind those that wait."""
-        if self.held or (self._waiting and parcel[0] in self._waiting):
-            self.held.append(parcel)
+        if self.parcels or (self._waiting and parcel[0] in self._waiting):
+            self.parcels.append(parcel)
         else:
             parcel[0].seat.inbox.put(parcel)
 
@@ -44,6 +44,6 @@ class StateBarrier:
     def admit(self, member: Membership) -> None:
         """It has its state, or needs none any more."""
         self._waiting.discard(member)
-        while self.held and self.held[0][0] not in self._waiting:
-            parcel = self.held.popleft()
+        while self.parcels and self.parcels[0][0] not in self._waiting:
+            parcel = self.parcels.popleft()
             parcel[0].seat.inbox.put(parcel)

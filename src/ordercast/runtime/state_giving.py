@@ -17,9 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ordercast.core.ids import ProcessId
+from ordercast.runtime.consumed_messages import ConsumedMessages
 from ordercast.runtime.control import StatePromised
 from ordercast.runtime.state import State, as_state
-from ordercast.runtime.taken import Taken
 
 if TYPE_CHECKING:
     from ordercast.runtime.inbox import Inbox
@@ -40,7 +40,9 @@ class Giver:
 
     def __init__(self, states: States, member: Membership, state: State) -> None:
         self.has_state = False  # set here, or begun here
-        self.notes: dict[ProcessId, tuple[int, Taken]] = {}  # joiner: its view, taken since then
+        self.notes: dict[
+            ProcessId, tuple[int, ConsumedMessages]
+        ] = {}  # joiner: its view, since then
         self._states = states
         self._member = member
         self._state = state
@@ -71,15 +73,15 @@ class Giver:
         self._shown = view
         for pid in new:
             if self._states.seeks(pid, self._member.group.name):
-                self.notes[pid] = (view, Taken())
+                self.notes[pid] = (view, ConsumedMessages())
         promised = {pid: self._promised.pop(pid) for pid in new if pid in self._promised}
         if promised:
-            self._give(promised, Taken())
+            self._give(promised, ConsumedMessages())
 
     def took(self, sender: ProcessId, first: int, count: int) -> None:
         """The program takes these messages."""
-        for _, taken in self.notes.values():
-            taken.add(sender, first, count)
+        for _, consumed in self.notes.values():
+            consumed.add(sender, first, count)
 
     # -- joiners ----------------------------------------------------------------------------------
 
@@ -124,7 +126,7 @@ class Giver:
     @property
     def _is_ready(self) -> bool:
         """Is the program's state that of its place in the stream?"""
-        return self.has_state and self._member.arrived is None
+        return self.has_state and self._member.overlap is None
 
     def _promise(self, pid: ProcessId, transfer: int) -> None:
         self._promised[pid] = transfer
@@ -147,13 +149,13 @@ class Giver:
             return
         asked, self._asked = self._asked, {}
         for pid, transfer in asked.items():
-            taken = self.notes[pid][1]
-            if taken.overfull:
+            consumed = self.notes[pid][1]
+            if consumed.overfull:
                 self._refuse(pid, transfer, "unknown", "it took too many messages in no order")
             else:
-                self._give({pid: transfer}, taken)
+                self._give({pid: transfer}, consumed)
 
-    def _give(self, transfers: Mapping[ProcessId, int], taken: Taken) -> None:
+    def _give(self, transfers: Mapping[ProcessId, int], consumed: ConsumedMessages) -> None:
         """Take the state, now, and send it to these."""
         if not self._is_ready:
             for pid, transfer in transfers.items():
@@ -167,4 +169,4 @@ class Giver:
                 self._refuse(pid, transfer, "failed", f"get() raised {error!r}")
         else:
             for pid, transfer in transfers.items():
-                self._states.give(pid, transfer, self._shown, state, taken)
+                self._states.give(pid, transfer, self._shown, state, consumed)

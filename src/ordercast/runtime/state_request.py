@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ordercast.core.ids import ProcessId
 from ordercast.errors import PeerError
+from ordercast.runtime.consumed_messages import ConsumedMessages
 from ordercast.runtime.control import (
     Control,
     StateAck,
@@ -18,7 +19,6 @@ from ordercast.runtime.control import (
 )
 from ordercast.runtime.state_giving import REFUSALS
 from ordercast.runtime.state_transfer import Incoming
-from ordercast.runtime.taken import Taken
 
 if TYPE_CHECKING:
     from ordercast.runtime.peers import Peers
@@ -29,7 +29,7 @@ class Snapshot(NamedTuple):
 
     state: bytes
     view: int  # the last one that is in it, or the joiner's first one
-    taken: Taken  # messages since the joiner's first view that are in it
+    consumed: ConsumedMessages  # messages since the joiner's first view that are in it
 
 
 class Request:
@@ -57,7 +57,7 @@ class Request:
         """What came."""
         assert self.is_complete and self._begin is not None and self._incoming is not None
         state = await self._incoming.whole()
-        return Snapshot(state, self._begin.view, Taken(self._begin.taken))
+        return Snapshot(state, self._begin.view, ConsumedMessages(self._begin.taken))
 
     def handle(self, message: Control, payload: bytes) -> None:
         """An answer, or a piece."""

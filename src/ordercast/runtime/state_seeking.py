@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import FrameError, StateUnavailable
+from ordercast.runtime.consumed_messages import ConsumedMessages
 from ordercast.runtime.control import Control, StateGivenUp, StateSought, StateWanted
 from ordercast.runtime.state_request import Request, Snapshot
-from ordercast.runtime.taken import Taken
 from ordercast.views.target import REMEMBERING
 from ordercast.wire.messages import unpack_messages
 
@@ -55,7 +55,7 @@ class Seeking:
         self._request: Request | None = None  # the one under way
         self._refusals: dict[ProcessId, tuple[str, str]] = {}  # of this round
         self._member: Membership | None = None
-        self._came = Taken()  # since this node's first view
+        self._came = ConsumedMessages()  # since this node's first view
         self._frames = 0  # ... in so many frames
         self._view = 0  # the newest one installed here
         self._moved = 0.0  # when a piece came last
@@ -171,7 +171,7 @@ class Seeking:
 
     def _has(self, snapshot: Snapshot) -> bool:
         """Has all come here that the state holds?"""
-        return self._view >= snapshot.view and self._came.covers(snapshot.taken)
+        return self._view >= snapshot.view and self._came.covers(snapshot.consumed)
 
     def _decided(self, snapshot: Snapshot) -> bool:
         """... or will it never come: all that belongs to that view has come by the next."""

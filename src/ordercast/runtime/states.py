@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId, check_name
 from ordercast.errors import PeerError
+from ordercast.runtime.consumed_messages import ConsumedMessages
 from ordercast.runtime.control import (
     Control,
     StateAck,
@@ -24,7 +25,6 @@ from ordercast.runtime.control import (
 )
 from ordercast.runtime.state_giving import Refusal
 from ordercast.runtime.state_transfer import Outgoing
-from ordercast.runtime.taken import Taken
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
@@ -129,7 +129,9 @@ class States:
         """That joiner must ask another."""
         self.tell(pid, StateRefused(transfer, reason, text))
 
-    def give(self, pid: ProcessId, transfer: int, view: int, state: bytes, taken: Taken) -> None:
+    def give(
+        self, pid: ProcessId, transfer: int, view: int, state: bytes, consumed: ConsumedMessages
+    ) -> None:
         """Send a state, in pieces, beside everything else."""
         limit = self._presence.options.max_state
         if len(state) > limit:
@@ -139,7 +141,7 @@ class States:
         elif len(self._giving) >= MAX_GIVING:
             self.refuse(pid, transfer, "later", f"it gives its state to {MAX_GIVING} others now")
         elif (pid, transfer) not in self._giving:
-            begin = StateBegin(transfer, view, len(state), taken.plain())
+            begin = StateBegin(transfer, view, len(state), consumed.plain())
             ended = partial(self._ended, pid, transfer)
             self._giving[pid, transfer] = Outgoing(self._presence.peers, pid, begin, state, ended)
 

@@ -16,7 +16,7 @@ Ranges = tuple[tuple[ProcessId, tuple[tuple[int, int], ...]], ...]
 """(sender, ((first number, last number), ...)), as it travels"""
 
 
-class Taken:
+class ConsumedMessages:
     """Messages by sender and number."""
 
     def __init__(self, ranges: Ranges = ()) -> None:
@@ -49,7 +49,7 @@ class Taken:
         place = bisect_right(firsts, number) - 1
         return place >= 0 and number <= self._lasts[sender][place]
 
-    def covers(self, other: Taken) -> bool:
+    def covers(self, other: ConsumedMessages) -> bool:
         """Does this have all that the other has?"""
         return all(
             self._has_span(sender, *span) for sender, spans in other.plain() for span in spans

@@ -11,17 +11,17 @@ from __future__ import annotations
 import msgspec
 
 from ordercast.core.ids import ProcessId
+from ordercast.runtime.consumed_messages import ConsumedMessages
 from ordercast.runtime.items import View
-from ordercast.runtime.taken import Taken
 
 
-class Arrived:
+class StateOverlap:
     """What is still to be passed by."""
 
-    def __init__(self, view: int, taken: Taken) -> None:
+    def __init__(self, view: int, consumed: ConsumedMessages) -> None:
         self._view = view
-        self._taken = taken
-        self._messages = taken.messages  # still to come
+        self._consumed = consumed
+        self._messages = consumed.messages  # still to come
         self._is_shown = False
 
     @property
@@ -31,7 +31,7 @@ class Arrived:
 
     def passes_by(self, sender: ProcessId, first: int, count: int) -> bool:
         """Are these messages in the state?"""
-        if not self._taken.has(sender, first):
+        if not self._consumed.has(sender, first):
             return False
         self._messages -= count
         return True
