@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from ordercast.runtime.group import Group
-    from ordercast.runtime.held import HeldBack
+    from ordercast.runtime.held_back import HeldBack
     from ordercast.runtime.items import Merge, Message, View
     from ordercast.runtime.keywords import SharedKeywords
     from ordercast.runtime.local_cluster import LocalCluster
@@ -95,7 +95,7 @@ __all__ = [
 _HOMES = {
     "Discovery": "transport.discovery",
     "Group": "runtime.group",
-    "HeldBack": "runtime.held",
+    "HeldBack": "runtime.held_back",
     "IpMulticast": "transport.settings",
     "LocalCluster": "runtime.local_cluster",
     "Merge": "runtime.items",

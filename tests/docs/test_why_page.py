@@ -13,7 +13,7 @@ from typing import get_args
 import msgspec
 
 from ordercast.core.waiting import IN_WORDS, Missing
-from ordercast.runtime.held import HeldBack
+from ordercast.runtime.held_back import HeldBack
 from ordercast.trace.holds import HoldNote
 
 PAGE = (Path(__file__).parents[2] / "docs" / "WHY.md").read_text()

@@ -13,7 +13,7 @@ from ordercast.core.waiting import WaitingFrame
 from ordercast.process.process import Process
 from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.held import LOOK_SECONDS, LOOK_SHARE, Ages
+from ordercast.runtime.held_back import LOOK_SECONDS, LOOK_SHARE, Ages
 from ordercast.runtime.status import query_status
 from ordercast.trace.oracle import judge
 from ordercast.trace.read import read_events

@@ -34,8 +34,8 @@ from ordercast.process.commands import Command
 from ordercast.process.headers import CLUSTER_HEADERS, headers_of
 from ordercast.process.process import CLUSTER_GROUP, Process
 from ordercast.reliability.link import LINK_GROUP, LinkAck, Linked
-from ordercast.runtime.held import Ages
-from ordercast.runtime.held_bytes import LARGE, HeldBytes
+from ordercast.runtime.held_back import Ages
+from ordercast.runtime.hold_back_quota import LARGE, HoldBackQuota
 from ordercast.trace.brought import Brought
 from ordercast.trace.holds import Names
 from ordercast.trace.watch import Observed, Watch
@@ -161,7 +161,7 @@ class Engine:
         self, stack: Process, driver: Driver, max_held_bytes: int = MAX_HELD_BYTES
     ) -> None:
         self.stack = stack
-        self.held = HeldBytes(max_held_bytes, self.stack.state)
+        self.hold_back_quota = HoldBackQuota(max_held_bytes, self.stack.state)
         self.steps = 0
         self.retransmits = 0  # packets sent again
         self.heartbeats = 0  # sent
@@ -286,10 +286,10 @@ class Engine:
         for event in events:
             assert isinstance(event, Receive)
             if len(event.payload) >= LARGE and _may_be_held(event):
-                self.held.came(src, event.payload)
+                self.hold_back_quota.came(src, event.payload)
         self.step(events, src)
         try:
-            self.held.check(src)
+            self.hold_back_quota.check(src)
         except PeerError as fault:
             self._blamed.add(src)
             self._driver.fault(src, str(fault))
@@ -455,7 +455,7 @@ class Engine:
         driver = self._driver
         for to, g, era, header, payload in effects.transmits:
             if len(payload) >= LARGE:
-                self.held.went(payload)
+                self.hold_back_quota.went(payload)
             codec = self._channels.get(g) or self._codec_of(g)
             if codec is not None:
                 transmit = driver.transmit_wide if type(header) in self._wide else driver.transmit
@@ -473,7 +473,7 @@ class Engine:
         for delivery in effects.deliveries:
             if type(delivery) is tuple:
                 if len(delivery[4]) >= LARGE:
-                    self.held.went(delivery[4])
+                    self.hold_back_quota.went(delivery[4])
                 driver.deliver(delivery)
             else:
                 assert isinstance(delivery, View)

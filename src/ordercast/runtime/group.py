@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ordercast.runtime.held import HeldBack, held_back_of
+from ordercast.runtime.held_back import HeldBack, held_back_of
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.items import Event
 from ordercast.runtime.joining import check_group_stream

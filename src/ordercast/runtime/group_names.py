@@ -14,7 +14,7 @@ from ordercast.core.ids import check_name
 from ordercast.core.protocol import DeliveryLevel, OrderingProtocol
 from ordercast.protocols.registry import PROTOCOLS, choose
 from ordercast.runtime.control import Control, Enter, Entered, NotEntered, Visit
-from ordercast.runtime.holdings import Kept
+from ordercast.runtime.frame_counts import FrameCounts
 from ordercast.views.groups import GroupEntry
 
 if TYPE_CHECKING:
@@ -84,18 +84,18 @@ class GroupNames:
 
     # -- for the status ---------------------------------------------------------------------------
 
-    def stats(self, kept: Kept) -> dict[str, object]:
+    def stats(self, counts: FrameCounts) -> dict[str, object]:
         """The limits of the whole cluster, and what is kept for groups that it may not be in."""
         presence = self._presence
         stack = presence.engine.stack
-        holdings = [kept.of(gid) for gid in stack.groups.machines]
+        of_groups = [counts.of(gid) for gid in stack.groups.machines]
         return {
             "starts": presence.coordination.starts,
             "groups": len(stack.rows),
             "max_groups": presence.options.max_groups,
-            "frames_held": max((held["frames_held"] for held in holdings), default=0),
+            "frames_held": max((held["frames_held"] for held in of_groups), default=0),
             "max_held": presence.options.max_held,
-            "history": sum(held["history"] for held in holdings),
+            "history": sum(held["history"] for held in of_groups),
             "views_wait_for": self._awaited(),
         }
 

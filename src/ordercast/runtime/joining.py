@@ -21,8 +21,8 @@ from ordercast.errors import (
 from ordercast.protocols.registry import DEFAULTS, PROTOCOLS
 from ordercast.runtime.first_view import Find, first_view_came
 from ordercast.runtime.guest_session import GuestSession, GuestSessions
-from ordercast.runtime.inheriting import Inheriting
 from ordercast.runtime.join_timeouts import guest_session_did_not_end, no_first_view, not_left
+from ordercast.runtime.join_with_state import JoinWithState
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
@@ -81,21 +81,21 @@ class Joining:
         self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
-        inheriting = None if state is None else Inheriting(self._presence, name, state)
+        with_state = None if state is None else JoinWithState(self._presence, name, state)
         try:
             await self._end_leave(name)
             find = partial(self._enter, name, asked, protocol, durability, level, slow)
             found = await self._find(find)
             guest_session = await self._end_guest_session(name)
-            if inheriting is not None:
-                await inheriting.announce()
-            member = await self._begin(found, find, scope, guest_session, seat, inheriting, former)
+            if with_state is not None:
+                await with_state.announce()
+            member = await self._begin(found, find, scope, guest_session, seat, with_state, former)
             member.check_not_ended()  # out in the turn in which it was let in: see `to_rejoin`
             return member
         finally:
             del self._entering[name]
-            if inheriting is not None:
-                inheriting.close()
+            if with_state is not None:
+                with_state.close()
 
     async def _enter(
         self,
@@ -167,7 +167,7 @@ class Joining:
         scope: str | None,
         guest_session: GuestSession | None,
         seat: Seat | None,
-        inheriting: Inheriting | None,
+        with_state: JoinWithState | None,
         former: tuple[str, ...],
     ) -> Membership:
         """`find` asks the coordinator where the group is; again, if that one dies meanwhile."""
@@ -182,14 +182,14 @@ class Joining:
             member.guest_session = guest_session
             member.seat = seat or member.seat
             member.former = former
-            if inheriting is not None:
-                inheriting.attach(member)
+            if with_state is not None:
+                with_state.attach(member)
             presence.cluster_membership.ask(entry, "member", former, _memory_of(seat))
             if not await self._first_view(member, find):
                 presence.groups.disown(member)
                 member, found = None, await self._find(find)
-        if inheriting is not None:
-            await self._inherit(inheriting, member, seat)
+        if with_state is not None:
+            await self._take_state(with_state, member, seat)
         return member
 
     async def _first_view(self, member: Membership, find: Find) -> bool:
@@ -214,10 +214,12 @@ class Joining:
             self._abandon(member)
             raise
 
-    async def _inherit(self, inheriting: Inheriting, member: Membership, seat: Seat | None) -> None:
+    async def _take_state(
+        self, with_state: JoinWithState, member: Membership, seat: Seat | None
+    ) -> None:
         memory = None if seat is None else Memory(_memory_of(seat), self._asks_since[seat])
         try:
-            await inheriting.take(memory, on_failure=lambda: self._abandon(member))
+            await with_state.take(memory, on_failure=lambda: self._abandon(member))
         except BaseException:
             self._abandon(member)
             raise

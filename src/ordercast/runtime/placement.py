@@ -17,7 +17,7 @@ from ordercast.core.waiting import NOBODY
 from ordercast.errors import UsageError
 from ordercast.process.commands import Drain, Migrate, Refound
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime.holdings import Kept
+from ordercast.runtime.frame_counts import FrameCounts
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row as DirectoryRow
 
@@ -120,11 +120,11 @@ class Placement:
             if (count := numbered[n.pid]) or n.sequencer or everybody
         ]
 
-    def stats(self, kept: Kept) -> dict[str, int]:
+    def stats(self, counts: FrameCounts) -> dict[str, int]:
         """What this node keeps for the groups whose messages it numbers."""
         stack = self._presence.engine.stack
         here = [entry.gid for entry in self.groups_of(stack.me)]
-        ours = [kept.of(gid) for gid in here if gid in stack.groups.machines]
+        ours = [counts.of(gid) for gid in here if gid in stack.groups.machines]
         tallies = [machine.tally() for machine in stack.groups.every()]
         return {
             "groups": len(ours),

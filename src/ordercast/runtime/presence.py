@@ -49,7 +49,7 @@ from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.finding import answerer_of, find_seeds
 from ordercast.runtime.founding import Founding
-from ordercast.runtime.held import PresenceNames
+from ordercast.runtime.held_back import PresenceNames
 from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.options import NodeOptions, TraceLevel

@@ -10,7 +10,7 @@ from ordercast import __version__
 from ordercast.runtime.addresses import parse_address
 from ordercast.runtime.control import StatusReply, StatusRequest
 from ordercast.runtime.exposure import check_address
-from ordercast.runtime.holdings import Kept
+from ordercast.runtime.frame_counts import FrameCounts
 from ordercast.runtime.query_client import QueryClient
 from ordercast.runtime.status_decoding import decode_status
 from ordercast.transport.security import Security
@@ -29,7 +29,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     """Counts and limits; a limit stands beside what it limits."""
     options = presence.options
     oldest = presence.engine.ages.oldest()
-    machines, kept = presence.engine.stack.groups.machines, Kept(presence.engine.stack)
+    machines, counts = presence.engine.stack.groups.machines, FrameCounts(presence.engine.stack)
     stats: dict[str, Any] = {
         "incarnation": presence.me.incarnation,
         **presence.lifetime.facts(),
@@ -49,19 +49,19 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "node_window_bytes": presence.window.size,
         "node_window_used": presence.window.size - presence.window.free,
         "groups_waiting": len(presence.window.waiting),
-        "held_bytes": presence.engine.held.most,
-        "max_held_bytes": presence.engine.held.limit,
+        "held_bytes": presence.engine.hold_back_quota.most,
+        "max_held_bytes": presence.engine.hold_back_quota.limit,
         "loop_stalls": presence.stalls.stats(),
         "pulses": presence.pulses.stats(),
         "return_calls": presence.return_calls.stats(),
         "administration": presence.administration.stats(),
-        "sequencing": presence.administration.placement.stats(kept),
+        "sequencing": presence.administration.placement.stats(counts),
         "steps": presence.engine.steps,
         "retransmits": presence.engine.retransmits,
         "slow_seconds": options.slow_seconds,
         "groups": {
             m.group.name: _group_stats(presence, m)
-            | kept.of(m.group.gid)
+            | counts.of(m.group.gid)
             | {"oldest_held_seconds": round(oldest.get(m.group.gid, 0.0), 3)}
             for m in presence.groups.memberships.values()
             if m.group.gid in machines  # a node that closes forgets the machine first
@@ -69,7 +69,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
         "state": presence.states.stats(),
         "other_clusters": presence.rivals.stats(),
         "guest_of": {
-            v.group.name: _guest_stats(presence, v, kept)
+            v.group.name: _guest_stats(presence, v, counts)
             for v in presence.groups.guest_sessions.values()
             if v.group.gid in machines
         },
@@ -79,7 +79,7 @@ def stats_of(presence: Presence) -> dict[str, Any]:
     if presence.answerer is not None:
         stats["discovery"] = presence.answerer.stats()
     if presence.cluster_membership.coordinates:
-        stats["leads"] = presence.cluster_membership.requests.names.stats(kept)
+        stats["leads"] = presence.cluster_membership.requests.names.stats(counts)
     if presence.recorder is not None:
         stats["recorder"] = presence.recorder.stats()
     return stats
@@ -113,8 +113,8 @@ def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
     return [list(presence.directory.names_of(inside)) for inside in found]
 
 
-def _guest_stats(presence: Presence, session: GuestSession, kept: Kept) -> dict[str, Any]:
-    unsent_frames = kept.unsent(session.group.gid)
+def _guest_stats(presence: Presence, session: GuestSession, counts: FrameCounts) -> dict[str, Any]:
+    unsent_frames = counts.unsent(session.group.gid)
     slow = presence.reading.slow_members(session.group.gid)
     return _sending_stats(session) | {"frames_unsent": unsent_frames, "slow_members": slow}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
 
-class Inheriting:
+class JoinWithState:
     """One stay's state, from before its first view until it is set."""
 
     def __init__(self, presence: Presence, group: str, state: State) -> None:

@@ -14,7 +14,7 @@ from ordercast.errors import PeerError
 from ordercast.protocols.fifo import FifoData
 from ordercast.protocols.sequencing.headers import Accept
 from ordercast.reliability.link import Linked
-from ordercast.runtime.held_bytes import LARGE, HeldBytes, payloads_in
+from ordercast.runtime.hold_back_quota import LARGE, HoldBackQuota, payloads_in
 
 KiB = 1024
 OPTIONS: dict[str, Any] = {
@@ -32,7 +32,7 @@ def payload(number: int = 0, size: int = LARGE) -> bytes:
 
 
 def test_what_is_delivered_or_sent_on_is_charged_no_longer():
-    account = HeldBytes(10 * LARGE, lambda: ())
+    account = HoldBackQuota(10 * LARGE, lambda: ())
     kept = [payload(number) for number in range(6)]
     for one in kept:
         account.came(7, one)
@@ -44,7 +44,7 @@ def test_what_is_delivered_or_sent_on_is_charged_no_longer():
 
 
 def test_what_the_machines_dropped_is_no_reason_to_blame_anybody():
-    account = HeldBytes(10 * LARGE, lambda: ())
+    account = HoldBackQuota(10 * LARGE, lambda: ())
     dropped = [payload(number) for number in range(100)]  # all alive: no identity comes twice
     for one in dropped:
         account.came(7, one)
@@ -62,7 +62,7 @@ def test_what_they_hold_is_found_wherever_it_is_and_blamed_on_who_brought_it():
 
     machine = Machine()
     state = {"machines": {1: machine}}
-    account = HeldBytes(10 * LARGE, lambda: state)
+    account = HoldBackQuota(10 * LARGE, lambda: state)
     shapes = (lambda m: m, Packet, lambda m: (1, {2: m}), lambda m: {3: [Packet(m)]})
     with pytest.raises(PeerError, match=r"held back, more than 40960 \(option max_held_bytes\)"):
         for number in range(20):
@@ -76,7 +76,7 @@ def test_what_they_hold_is_found_wherever_it_is_and_blamed_on_who_brought_it():
 
 def test_a_search_is_not_made_for_every_packet_of_one_that_has_much_there():
     held: list[bytes] = []
-    account = HeldBytes(100 * LARGE, lambda: held)
+    account = HoldBackQuota(100 * LARGE, lambda: held)
     for number in range(99):
         held.append(payload(number))
         account.came(7, held[-1])
@@ -85,7 +85,7 @@ def test_a_search_is_not_made_for_every_packet_of_one_that_has_much_there():
 
 
 def test_an_object_of_the_same_identity_takes_the_place_of_one_that_was_dropped():
-    account = HeldBytes(10 * LARGE, lambda: ())
+    account = HoldBackQuota(10 * LARGE, lambda: ())
     brought = payload()
     account.came(7, brought)
     account.came(8, brought)  # as if it had been freed, and another were there now

@@ -8,7 +8,7 @@ from ordercast.core.ids import GroupId
 from ordercast.process.process import Process
 
 
-class Kept:
+class FrameCounts:
     """What a node keeps now, group by group. What machines of several groups keep for all of them
     is looked through once, and not once for each group."""
 

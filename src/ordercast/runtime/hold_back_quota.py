@@ -27,7 +27,7 @@ from ordercast.errors import PeerError
 LARGE = 4096  # bytes of a payload; smaller ones are bounded by `max_held` well enough
 
 
-class HeldBytes:
+class HoldBackQuota:
     """Of one node."""
 
     def __init__(self, limit: int, state: Callable[[], object]) -> None:
