@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     )
     from ordercast.runtime.group import Group
     from ordercast.runtime.held_back import HeldBack
-    from ordercast.runtime.items import Merge, Message, View
     from ordercast.runtime.keywords import SharedKeywords
     from ordercast.runtime.local_cluster import LocalCluster
     from ordercast.runtime.node import Node
     from ordercast.runtime.receipt import Receipt
     from ordercast.runtime.state import State
     from ordercast.runtime.status import query_status
+    from ordercast.runtime.stream_events import Merge, Message, View
     from ordercast.trace.holds import WaitsFor
     from ordercast.transport.discovery import Discovery
     from ordercast.transport.settings import IpMulticast, Udp
@@ -98,15 +98,15 @@ _HOMES = {
     "HeldBack": "runtime.held_back",
     "IpMulticast": "transport.settings",
     "LocalCluster": "runtime.local_cluster",
-    "Merge": "runtime.items",
-    "Message": "runtime.items",
+    "Merge": "runtime.stream_events",
+    "Message": "runtime.stream_events",
     "Node": "runtime.node",
     "Receipt": "runtime.receipt",
     "SharedKeywords": "runtime.keywords",
     "State": "runtime.state",
     "Tls": "transport.tls",
     "Udp": "transport.settings",
-    "View": "runtime.items",
+    "View": "runtime.stream_events",
     "WaitsFor": "trace.holds",
     "query_status": "runtime.status",
 }

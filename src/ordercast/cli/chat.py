@@ -28,8 +28,8 @@ from ordercast.cli.meanings import OF_NODES
 from ordercast.errors import NameTaken, NodeOut, NotPrimary, OrdercastError
 from ordercast.protocols.registry import DEFAULTS
 from ordercast.runtime.group import Group
-from ordercast.runtime.items import Event, View
 from ordercast.runtime.node import Node
+from ordercast.runtime.stream_events import Event, View
 
 GROUP = "chat"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)  # Ctrl-C is a KeyboardInterrupt

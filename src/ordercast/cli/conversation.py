@@ -10,7 +10,7 @@ from contextlib import suppress
 from io import FileIO
 
 from ordercast.cli.exits import console, escape
-from ordercast.runtime.items import Event, Message, View
+from ordercast.runtime.stream_events import Event, Message, View
 
 MAX_LINES = 1000  # read ahead of what the group takes
 

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from ordercast.errors import GroupClosed, NodeEnded
-from ordercast.runtime.items import Message
 from ordercast.runtime.receipt import Receipt
+from ordercast.runtime.stream_events import Message
 from ordercast.runtime.worker import Worker
 
 SALE_CHANCE = 0.1  # that a broker sells something because of a change it sees

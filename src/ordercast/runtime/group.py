@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.runtime.held_back import HeldBack, held_back_of
 from ordercast.runtime.inbox import BatchStream, EventStream
-from ordercast.runtime.items import Event
 from ordercast.runtime.joining import check_group_stream
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.receipt import Receipt
+from ordercast.runtime.stream_events import Event
 
 if TYPE_CHECKING:
     from ordercast.runtime.node import Node

@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from ordercast.errors import UsageError
-from ordercast.runtime.items import Event
+from ordercast.runtime.stream_events import Event
 
 Parcel = TypeVar("Parcel")
 

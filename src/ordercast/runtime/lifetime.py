@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.errors import FrameError, GroupClosed, NodeOut, OrdercastError
 from ordercast.runtime.inbox import Inbox
-from ordercast.runtime.items import Event, View
+from ordercast.runtime.stream_events import Event, View
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership, Parcel

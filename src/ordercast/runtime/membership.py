@@ -13,11 +13,11 @@ from ordercast.core.events import View as CoreView
 from ordercast.core.ids import ProcessId
 from ordercast.core.output import Delivery
 from ordercast.errors import NotPrimary
-from ordercast.runtime.items import Event, Merge, Message, View
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.merging import comes_over, merge_of
 from ordercast.runtime.outbox import Outbox
 from ordercast.runtime.sending import Sending
+from ordercast.runtime.stream_events import Event, Merge, Message, View
 from ordercast.views.groups import GroupEntry
 from ordercast.wire.messages import unpack_messages
 

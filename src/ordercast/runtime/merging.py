@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ordercast.core.ids import ProcessId
-from ordercast.runtime.items import Merge
+from ordercast.runtime.stream_events import Merge
 
 if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership

@@ -22,7 +22,6 @@ from ordercast.runtime.exposure import check_exposure
 from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
-from ordercast.runtime.items import Event
 from ordercast.runtime.joining import Joining
 from ordercast.runtime.keywords import NodeKeywords, Tuning, unknown
 from ordercast.runtime.lifetime import Lifetime, Outage
@@ -40,6 +39,7 @@ from ordercast.runtime.reentry import Reentry
 from ordercast.runtime.retired import Retired
 from ordercast.runtime.state import State
 from ordercast.runtime.status import stats_of
+from ordercast.runtime.stream_events import Event
 from ordercast.transport.discovery import Discovery
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import show_address

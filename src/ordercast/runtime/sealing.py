@@ -7,9 +7,9 @@ import threading
 from contextlib import suppress
 
 from ordercast.runtime.inbox import Interruption
-from ordercast.runtime.items import View
 from ordercast.runtime.lifetime import is_sign_of_return
 from ordercast.runtime.presence import Presence
+from ordercast.runtime.stream_events import View
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.seal import Unsealed
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ordercast.core.ids import ProcessId
 from ordercast.runtime.consumed_messages import ConsumedMessages
-from ordercast.runtime.items import View
+from ordercast.runtime.stream_events import View
 
 
 class StateOverlap:

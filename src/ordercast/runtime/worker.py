@@ -24,8 +24,8 @@ import msgspec
 
 from ordercast.errors import NodeEnded, NodeOut
 from ordercast.runtime.group import Group
-from ordercast.runtime.items import Message, View
 from ordercast.runtime.node import Node
+from ordercast.runtime.stream_events import Message, View
 
 MAX_LINE = 64 * 1024 * 1024
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from ordercast.errors import ConfigError, NodeOut
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.items import Event
 from ordercast.runtime.node import Node
+from ordercast.runtime.stream_events import Event
 from ordercast.service.http import Answer, HttpServer
 from ordercast.service.logs import with_fields
 from ordercast.service.metrics import CONTENT_TYPE, render

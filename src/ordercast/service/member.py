@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 
 from ordercast.errors import OrdercastError
 from ordercast.runtime.group import Group
-from ordercast.runtime.items import Event
 from ordercast.runtime.node import Node
+from ordercast.runtime.stream_events import Event
 from ordercast.service.daemon import Daemon
 from ordercast.service.logs import with_fields
 from ordercast.service.settings import NodeSettings
