@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from datagrams import free_group
-from ordercast.runtime.finding import LISTEN_S
+from ordercast.runtime.node_discovery import LISTEN_S
 from ordercast.transport.answering import ANSWERERS, ANSWERS_PER_S
 from ordercast.transport.discovery import FIRST_PAUSE_S, Discovery
 from ordercast.wire.discovery import QUESTION_BYTES

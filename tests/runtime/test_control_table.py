@@ -133,7 +133,7 @@ class Scene:
             sorted(presence.peers.bound),
             repr(presence.states._sought),
             presence.states.stats(),
-            repr(presence.reading._told),
+            repr(presence.slow_readers._told),
             presence.pulses.stats(),
             presence.administration.wishes,
             [wire.said[:] for wire in self.wires.values()],

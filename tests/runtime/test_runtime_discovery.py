@@ -10,7 +10,7 @@ import pytest
 
 import ordercast as oc
 from datagrams import LOOPBACK, free_group
-from ordercast.runtime import finding
+from ordercast.runtime import node_discovery
 from ordercast.transport.discovery import as_discovery
 
 
@@ -81,12 +81,12 @@ async def test_a_second_cluster_of_the_same_name_is_not_started_beside_the_first
     discover: oc.Discovery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with oc.Node("alice", bootstrap=True, discover=discover) as alice:
-        monkeypatch.setattr(finding, "LISTEN_S", 5.0)  # it ends with the first answer
+        monkeypatch.setattr(node_discovery, "LISTEN_S", 5.0)  # it ends with the first answer
         again = oc.Node("bob", bootstrap=True, discover=discover)
         with pytest.raises(oc.UsageError, match="would start a second cluster") as refusal:
             await again.start()
         assert f"alice at {alice.address} answered" in str(refusal.value)
-        monkeypatch.setattr(finding, "LISTEN_S", 0.1)
+        monkeypatch.setattr(node_discovery, "LISTEN_S", 0.1)
         async with oc.Node("bob", bootstrap=True, discover=discover, cluster="another") as bob:
             assert bob.stats()["nodes"] == 1
 

@@ -10,7 +10,7 @@ import pytest
 
 import ordercast as oc
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.runtime import reading
+from ordercast.runtime import slow_readers
 from ordercast.runtime.control import NotReading
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
@@ -85,7 +85,7 @@ async def test_a_member_that_does_not_read_is_named_at_both_ends(
 async def test_a_member_that_reads_again_is_named_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "SAID_AGAIN", 10**6)  # nothing is forgotten by itself
+    monkeypatch.setattr(slow_readers, "SAID_AGAIN", 10**6)  # nothing is forgotten by itself
     async with flooded() as (alice, bob, _, taken):
         await until(lambda: slow_members(alice) == {"bob"})
         before = len(taken)
@@ -102,7 +102,7 @@ async def test_a_member_that_reads_again_is_named_no_more(
 
 async def test_a_program_that_takes_one_event_after_the_other_is_not_slow() -> None:
     async with flooded() as (alice, bob, _, _):
-        looks, seen = bob._presence.reading, set()
+        looks, seen = bob._presence.slow_readers, set()
         async for _ in bob:
             before = looks._looks
             await until(lambda before=before: looks._looks > before)  # one event for each look
@@ -144,9 +144,11 @@ async def test_a_program_that_reads_none_of_many_groups_is_told_of_in_few_words(
                 await group.multicast(bytes(1000))
 
         tasks = [asyncio.ensure_future(send(group)) for group in groups]
-        stuck = alice._presence.reading
+        stuck = alice._presence.slow_readers
         await until(lambda: sum(one.warned for one in stuck._stuck.values()) == 20)
-        lines = [r.getMessage() for r in caplog.records if r.name == "ordercast.runtime.reading"]
+        lines = [
+            r.getMessage() for r in caplog.records if r.name == "ordercast.runtime.slow_readers"
+        ]
         assert len(lines) < 20  # two, unless a look fell between the first and the last group
         assert max(map(len, lines)) < 500
         assert "alice has taken nothing of groups 'g0', 'g1', 'g2' and 17 more" in lines[-1]
@@ -157,8 +159,8 @@ async def test_a_program_that_reads_none_of_many_groups_is_told_of_in_few_words(
 async def test_what_is_not_said_again_is_forgotten() -> None:
     async with flooded() as (alice, bob, _, _):
         await until(lambda: slow_members(alice) == {"bob"})
-        bob._presence.reading.stop()
-        await until(lambda: not alice._presence.reading._told)
+        bob._presence.slow_readers.stop()
+        await until(lambda: not alice._presence.slow_readers._told)
         assert slow_members(alice) == set()
 
 
@@ -254,5 +256,5 @@ async def test_what_a_node_says_of_groups_that_it_is_not_in_is_not_kept() -> Non
             bob._presence.peers.tell(alice._presence.me.pid, NotReading(group, 5.0))
         await bob.join("after", order="total")
         await alice.join("after", order="total")
-        assert alice._presence.reading._told == {} and slow_members(alice) == set()
+        assert alice._presence.slow_readers._told == {} and slow_members(alice) == set()
         assert alice.stats()["peer_faults"] == 0

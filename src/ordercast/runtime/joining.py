@@ -54,7 +54,7 @@ class Joining:
         self._entering: dict[str, Wish] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
         self._asks_since: dict[Seat, float] = {}  # to be a member again, by the clock of the loop
-        presence.reading.exclude = self._exclude
+        presence.slow_readers.exclude = self._exclude
 
     async def join(
         self,

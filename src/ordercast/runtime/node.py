@@ -19,12 +19,12 @@ from ordercast.errors import ConfigError, Dissolved, GroupClosed, NodeOut, Usage
 from ordercast.runtime.addresses import parse_address, parse_members, parse_seeds
 from ordercast.runtime.closing import close_presence
 from ordercast.runtime.exposure import check_exposure
-from ordercast.runtime.finding import check_that_nobody_answers
 from ordercast.runtime.group import Group
 from ordercast.runtime.inbox import BatchStream, EventStream
 from ordercast.runtime.joining import Joining
 from ordercast.runtime.keywords import NodeKeywords, Tuning, unknown
 from ordercast.runtime.lifetime import Lifetime, Outage
+from ordercast.runtime.node_discovery import check_that_nobody_answers
 from ordercast.runtime.options import (
     TRACE_LEVELS,
     NodeOptions,

@@ -47,19 +47,19 @@ from ordercast.runtime.coordination import Coordination
 from ordercast.runtime.dialback import ReturnCalls
 from ordercast.runtime.directory import Directory
 from ordercast.runtime.engine import Engine
-from ordercast.runtime.finding import answerer_of, find_seeds
 from ordercast.runtime.founding import Founding
 from ordercast.runtime.held_back import PresenceNames
 from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.node_discovery import answerer_of, find_seeds
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.own_groups import OwnGroups
 from ordercast.runtime.packet_errors import PacketErrors
 from ordercast.runtime.peers import Peers
 from ordercast.runtime.plausible import check_admitted
 from ordercast.runtime.pulses import Pulses
-from ordercast.runtime.reading import Reading
 from ordercast.runtime.rivals import Rivals
+from ordercast.runtime.slow_readers import SlowReaders
 from ordercast.runtime.stalls import Stalls
 from ordercast.runtime.states import ABOUT_STATE, States
 from ordercast.runtime.status import status_json
@@ -138,7 +138,7 @@ class Presence:
         self.return_calls = ReturnCalls()
         self.administration = Administration(self)
         self.states = States(self)
-        self.reading = Reading(self)
+        self.slow_readers = SlowReaders(self)
         self._takers: list[Membership] = []  # whose messages the application took in this turn
         self._trace = trace
         self._trace_level = trace_level
@@ -527,7 +527,7 @@ class Presence:
         elif isinstance(message, PulseKey):
             self.pulses.take_key(pid, conn, message)
         elif isinstance(message, NotReading):
-            self.reading.take(pid, message)
+            self.slow_readers.take(pid, message)
         elif isinstance(message, ABOUT_STATE):
             self.states.handle(pid, message, payload)
         else:
@@ -606,7 +606,7 @@ class Presence:
         """Nothing is sent or delivered any more; whoever waits is told. The streams stay."""
         self.stalls.stop()
         self.rivals.stop()
-        self.reading.stop()
+        self.slow_readers.stop()
         self.return_calls.stop()
         self.administration.stop()
         self.states.stop(reason)

@@ -92,7 +92,7 @@ def _group_stats(presence: Presence, member: Membership) -> dict[str, Any]:
     window = member.window
     return _sending_stats(member) | {
         "slow": member.group.slow,
-        "slow_members": presence.reading.slow_members(member.group.gid),
+        "slow_members": presence.slow_readers.slow_members(member.group.gid),
         "view": member.view.number if member.view is not None else 0,
         "members": list(members),
         "guests": list(guests),
@@ -115,7 +115,7 @@ def _subgroups(presence: Presence, member: Membership) -> list[list[str]]:
 
 def _guest_stats(presence: Presence, session: GuestSession, counts: FrameCounts) -> dict[str, Any]:
     unsent_frames = counts.unsent(session.group.gid)
-    slow = presence.reading.slow_members(session.group.gid)
+    slow = presence.slow_readers.slow_members(session.group.gid)
     return _sending_stats(session) | {"frames_unsent": unsent_frames, "slow_members": slow}
 
 

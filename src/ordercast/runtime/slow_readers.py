@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
     from ordercast.runtime.sending import Sending
 
-log = logging.getLogger("ordercast.runtime.reading")
+log = logging.getLogger("ordercast.runtime.slow_readers")
 
 LOOKS = 8  # at the own program, in `slow_seconds`
 SAID_AGAIN = 4  # looks after which it is said again, for those who came meanwhile
@@ -53,7 +53,7 @@ class Stuck(NamedTuple):
     warned: bool = False
 
 
-class Reading:
+class SlowReaders:
     """Of one node."""
 
     def __init__(self, presence: Presence) -> None:
