@@ -154,7 +154,7 @@ async def test_a_wish_goes_on_under_the_next_coordinator(monkeypatch: pytest.Mon
     monkeypatch.setattr(Placement, "sequencer_of", lambda self, entry: sequencer[entry.name])
     monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
     monkeypatch.setattr(
-        Placement, "_say", lambda self, wish: begun.add((self._presence.me.pid, wish.to))
+        Placement, "_say", lambda self, command: begun.add((self._presence.me.pid, command.to))
     )
     async with (
         oc.Node("s1", bootstrap=True) as first,
@@ -194,7 +194,7 @@ async def test_a_migration_to_a_node_that_leaves_is_not_done(
 ) -> None:
     begun = asyncio.Event()
     monkeypatch.setattr(Placement, "_check_movable", lambda self, entry: None)
-    monkeypatch.setattr(Placement, "_say", lambda self, wish: begun.set())
+    monkeypatch.setattr(Placement, "_say", lambda self, command: begun.set())
     async with oc.Node("s1", bootstrap=True) as first:
         await first.join("g", order="total", protocol="sequencer_pb")
         second = oc.Node("s2", seeds=[first.address])

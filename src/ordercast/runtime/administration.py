@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.administration")
 
-Wish = MigrateRequest | DrainRequest | UndrainRequest | RefoundRequest | ForgetRequest
+AdminRequest = MigrateRequest | DrainRequest | UndrainRequest | RefoundRequest | ForgetRequest
 ADMINISTRATIVE = (
     TableRequest, MigrateRequest, DrainRequest, UndrainRequest, RefoundRequest, ForgetRequest,
 )  # fmt: skip
@@ -64,7 +64,7 @@ class Administration:
         self._presence = presence
         self.placement = Placement(presence)
         self.recovery = Recovery(presence)
-        self._under_way: dict[Wish, asyncio.Task[Control]] = {}
+        self._under_way: dict[AdminRequest, asyncio.Task[Control]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self.wishes = 0  # that were made here, without repetitions
         self.refused = 0  # because of MAX_UNDER_WAY
@@ -79,8 +79,8 @@ class Administration:
         elif isinstance(request, TableRequest):
             self._answer_table(conn, request)
         else:
-            assert isinstance(request, Wish)
-            self._answer_wish(conn, request)
+            assert isinstance(request, AdminRequest)
+            self._answer_request(conn, request)
 
     def _elsewhere(self, request: Control) -> Control | None:
         """The answer of one that cannot know; None: this node answers itself."""
@@ -109,38 +109,38 @@ class Administration:
         payload = b"[" + b",".join(page) + b"]"
         conn.send(encode(TableReply(len(page) < len(rows)), payload))
 
-    # -- wishes -----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
-    def _answer_wish(self, conn: Connection, wish: Wish) -> None:
-        if wish not in self._under_way:
+    def _answer_request(self, conn: Connection, request: AdminRequest) -> None:
+        if request not in self._under_way:
             if len(self._under_way) >= MAX_UNDER_WAY:
                 self.refused += 1
                 text = f"{MAX_UNDER_WAY} requests are under way; ask again when some are done"
                 conn.send(encode(NotDone("busy", text)))
                 return
-            self._begin(wish)
-        reply = asyncio.ensure_future(self._reply(conn, self._under_way[wish]))
+            self._begin(request)
+        reply = asyncio.ensure_future(self._reply(conn, self._under_way[request]))
         self._replies.add(reply)
         reply.add_done_callback(self._replies.discard)
 
-    def _begin(self, wish: Wish) -> None:
+    def _begin(self, request: AdminRequest) -> None:
         self.wishes += 1
-        level = logging.WARNING if isinstance(wish, ForgetRequest) else logging.INFO
-        log.log(level, "asked for: %s", wish)
-        task = asyncio.ensure_future(_outcome(self._fulfil(wish)))
-        self._under_way[wish] = task
-        task.add_done_callback(lambda _: self._under_way.pop(wish, None))
+        level = logging.WARNING if isinstance(request, ForgetRequest) else logging.INFO
+        log.log(level, "asked for: %s", request)
+        task = asyncio.ensure_future(_outcome(self._fulfil(request)))
+        self._under_way[request] = task
+        task.add_done_callback(lambda _: self._under_way.pop(request, None))
 
-    def _fulfil(self, wish: Wish) -> Coroutine[Any, Any, bool]:
-        if isinstance(wish, MigrateRequest):
-            return self.placement.migrate(wish.group, wish.to)
-        if isinstance(wish, DrainRequest):
-            return self.placement.drain(wish.node)
-        if isinstance(wish, UndrainRequest):
-            return self.placement.undrain(wish.node)
-        if isinstance(wish, RefoundRequest):
-            return self.placement.refound(wish.group)
-        return self.recovery.forget(wish.nodes, wish.view)
+    def _fulfil(self, request: AdminRequest) -> Coroutine[Any, Any, bool]:
+        if isinstance(request, MigrateRequest):
+            return self.placement.migrate(request.group, request.to)
+        if isinstance(request, DrainRequest):
+            return self.placement.drain(request.node)
+        if isinstance(request, UndrainRequest):
+            return self.placement.undrain(request.node)
+        if isinstance(request, RefoundRequest):
+            return self.placement.refound(request.group)
+        return self.recovery.forget(request.nodes, request.view)
 
     async def _reply(self, conn: Connection, task: asyncio.Task[Control]) -> None:
         done, _ = await asyncio.wait((task,), timeout=HOLD_SECONDS)

@@ -26,7 +26,7 @@ from ordercast.runtime.join_with_state import JoinWithState
 from ordercast.runtime.lifetime import Seat
 from ordercast.runtime.membership import Membership
 from ordercast.runtime.presence import Presence
-from ordercast.runtime.scopes import Wish, check_scope, wish
+from ordercast.runtime.scopes import RequestedOrder, check_scope, requested_order
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.state import State, check_state
 from ordercast.runtime.state_seeking import Memory
@@ -51,7 +51,7 @@ class Joining:
         self._presence = presence
         self.guest_sessions = GuestSessions(presence)
         self._to_rejoin = to_rejoin or ToRejoin({}, ())
-        self._entering: dict[str, Wish] = {}  # groups that are being joined
+        self._entering: dict[str, RequestedOrder] = {}  # groups that are being joined
         self._leaving: dict[Membership, asyncio.Task[None]] = {}
         self._asks_since: dict[Seat, float] = {}  # to be a member again, by the clock of the loop
         presence.slow_readers.exclude = self._exclude
@@ -77,7 +77,7 @@ class Joining:
         """
         check_name("group", name)
         check_state(state)
-        asked = wish(order, protocol, scope)
+        asked = requested_order(order, protocol, scope)
         self._check_new(name, seat)
         check_scope(name, asked, self._others(name))
         self._entering[name] = asked
@@ -100,7 +100,7 @@ class Joining:
     async def _enter(
         self,
         name: str,
-        asked: Wish,
+        asked: RequestedOrder,
         protocol: str | None,
         durability: Durability,
         level: DeliveryLevel | None,
@@ -231,10 +231,10 @@ class Joining:
         if name in joined or name in self._entering or returns:
             raise AlreadyJoined(f"this node is in group {name!r} already, or about to be")
 
-    def _others(self, name: str) -> dict[str, Wish]:
+    def _others(self, name: str) -> dict[str, RequestedOrder]:
         """What this node has in its other groups, or is about to have."""
         have = {
-            m.group.name: Wish(m.group.order, m.group.protocol, m.scope)
+            m.group.name: RequestedOrder(m.group.order, m.group.protocol, m.scope)
             for m in self._presence.groups.memberships.values()
         }
         return {other: had for other, had in (have | self._entering).items() if other != name}

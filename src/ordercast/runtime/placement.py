@@ -55,7 +55,7 @@ class GroupRow(msgspec.Struct, frozen=True):
 
 
 Row = SequencerRow | GroupRow
-Wish = Migrate | Drain | Refound
+PlacementCommand = Migrate | Drain | Refound
 TABLES: dict[str, type[Row]] = {"groups": GroupRow, "sequencers": SequencerRow}
 
 
@@ -136,7 +136,7 @@ class Placement:
             "transfers_out": sum(tally.handed_on for tally in tallies),
         }
 
-    # -- wishes -----------------------------------------------------------------------------------
+    # -- commands --------------------------------------------------------------------------------
     # Each is fulfilled when it returns True. False: another node coordinates now; ask that one.
 
     async def migrate(self, group: str, to: str) -> bool:
@@ -183,17 +183,17 @@ class Placement:
         stack = self._presence.engine.stack
         return await self._until(lambda: not stack.awaited(entry.gid), Refound(entry.gid))
 
-    async def _until(self, is_so: Callable[[], bool], wish: Wish) -> bool:
+    async def _until(self, is_so: Callable[[], bool], command: PlacementCommand) -> bool:
         """Say the wish until it is so: while another hand-over is under way it is not heard."""
         while self._presence.cluster_membership.coordinates and self._presence.error is None:
             if is_so():
                 return True
-            self._say(wish)
+            self._say(command)
             await asyncio.sleep(LOOK_SECONDS)
         return False
 
-    def _say(self, wish: Wish) -> None:
-        self._presence.engine.step([wish])
+    def _say(self, command: PlacementCommand) -> None:
+        self._presence.engine.step([command])
 
     def _check_movable(self, entry: GroupEntry) -> None:
         if not _is_movable(entry):

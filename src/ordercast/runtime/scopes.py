@@ -15,7 +15,7 @@ from ordercast.protocols.registry import PROTOCOLS, across_groups, choose
 SCOPES = ("group", "domain")
 
 
-class Wish(NamedTuple):
+class RequestedOrder(NamedTuple):
     """The order of a group, by which protocol, and the scope that was asked for."""
 
     order: str
@@ -27,7 +27,7 @@ class Wish(NamedTuple):
         """Does its protocol keep the order across groups?"""
         return PROTOCOLS[self.protocol].declaration.scope == "domain"
 
-    def agrees_with(self, other: Wish) -> bool:
+    def agrees_with(self, other: RequestedOrder) -> bool:
         """Is what is promised between a group of each the same as what was asked for?"""
         if self.order == "none":  # it promises nothing between two messages, in whatever groups
             return True
@@ -36,18 +36,18 @@ class Wish(NamedTuple):
         return self.protocol == other.protocol and self.spans_groups
 
 
-def wish(order: str | None, protocol: str | None, scope: str | None) -> Wish:
+def requested_order(order: str | None, protocol: str | None, scope: str | None) -> RequestedOrder:
     """What was asked for, with what it leaves open filled in."""
     if scope is not None and scope not in SCOPES:
         raise ValueError(f"scope={scope!r} is unknown; use 'group' or 'domain'")
     declared = choose(order, protocol).declaration
-    chosen = Wish(order or declared.order, declared.name, scope)
+    chosen = RequestedOrder(order or declared.order, declared.name, scope)
     if protocol is None and scope == "domain" and not chosen.spans_groups:
         return chosen._replace(protocol=next(iter(across_groups(chosen.order)), declared.name))
     return chosen
 
 
-def check_scope(name: str, asked: Wish, others: Mapping[str, Wish]) -> None:
+def check_scope(name: str, asked: RequestedOrder, others: Mapping[str, RequestedOrder]) -> None:
     """Raise `ScopeError` if less is promised than whoever joins may believe."""
     if asked.scope == "domain" and not asked.spans_groups:
         raise ScopeError(

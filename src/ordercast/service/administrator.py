@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.addresses import parse_address
-from ordercast.runtime.administration import HOLD_SECONDS, Wish
+from ordercast.runtime.administration import HOLD_SECONDS, AdminRequest
 from ordercast.runtime.control import (
     Control,
     Done,
@@ -102,38 +102,38 @@ class Administrator:
             if not page or len(rows) > MAX_ROWS:
                 raise PeerError(f"the table {table!r} of {address} has no end")
 
-    # -- wishes -----------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     async def migrate(self, group: str, to: str) -> None:
         """Let that node number the messages of the group; returns when it does."""
-        await self._wish(
+        await self._request(
             MigrateRequest(group, to), f"group {group!r} is still on its way to {to!r}"
         )
 
     async def drain(self, node: str) -> None:
         """Let that node number nothing any more; returns when others have its groups."""
-        await self._wish(DrainRequest(node), f"{node!r} still has groups")
+        await self._request(DrainRequest(node), f"{node!r} still has groups")
 
     async def undrain(self, node: str) -> None:
         """Let that node number messages again."""
-        await self._wish(UndrainRequest(node), f"{node!r} is still drained")
+        await self._request(UndrainRequest(node), f"{node!r} is still drained")
 
     async def refound(self, group: str) -> None:
         """Let an empty group wait for nobody who is absent and may have newer state."""
-        await self._wish(RefoundRequest(group), f"group {group!r} still waits")
+        await self._request(RefoundRequest(group), f"group {group!r} still waits")
 
     async def forget(self, nodes: Sequence[str], view: int) -> None:
         """Declare that these nodes are gone; none: all that are not here. `view`: the number of the
         node view for which that is meant. The node that is asked need not have a majority."""
-        await self._wish(
+        await self._request(
             ForgetRequest(tuple(nodes), view), f"no node view after {view} is in force"
         )
 
-    async def _wish(self, wish: Wish, unfinished: str) -> None:
+    async def _request(self, request: AdminRequest, unfinished: str) -> None:
         try:
             async with asyncio.timeout(self._timeout):
                 while True:
-                    answer, _, _ = await self._ask(wish)
+                    answer, _, _ = await self._ask(request)
                     if isinstance(answer, Done):
                         return
                     await asyncio.sleep(PAUSE)
