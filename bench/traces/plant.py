@@ -16,7 +16,7 @@ def plant(world: World) -> dict[str, Outline]:
     found: dict[str, Outline] = {}
     for name, first in zip(inside, _places(world, len(inside)), strict=True):
         people = world.rng.permutation(len(world.steady)).tolist()
-        world.hush(people[:4], first, first + (ACTS + 1) * world.span)
+        world.silence(people[:4], first, first + (ACTS + 1) * world.span)
         found[name] = FAULTS[name](Stage(world, len(found), first, people))
     # All are sent at once, by different processes, before any is delivered.
     people = list(world.steady)

@@ -184,7 +184,7 @@ class World:
                     strange = sent[self.rng.random(len(sent)) < OUTSIDERS]
                     self.sender[strange] = self.rng.choice(self.alive(first), len(strange))
 
-    def hush(self, quiet: Iterable[int], first: int, stop: int) -> None:
+    def silence(self, quiet: Iterable[int], first: int, stop: int) -> None:
         """From `first` to `stop` only others send, and only to g0."""
         stop = min(stop, self.count)
         if first >= stop:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 import ordercast.pipeline.spark
 from ordercast.pipeline.spark import class_archive
-from ordercast.pipeline.spark.hush import hushed
 from ordercast.pipeline.spark.java import find_java
+from ordercast.pipeline.spark.java_process import without_java_remarks
 from ordercast.pipeline.spark.session import interrupts_later, local_session, settings
 
 START = """
@@ -68,7 +68,7 @@ def test_only_the_two_remarks_are_kept_back(tmp_path: Path) -> None:
     with told.open("wb") as file:
         os.dup2(file.fileno(), 2)
     try:
-        with hushed():
+        with without_java_remarks():
             child = subprocess.Popen(
                 ["sh", "-c", "echo WARNING: Using incubator modules: jdk.incubator.vector >&2;"
                  "echo out of memory >&2"],

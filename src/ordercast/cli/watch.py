@@ -101,8 +101,8 @@ def _start(
 ) -> Watcher | None:
     """None if there was no folder until Ctrl-C."""
     from ordercast.judge.expectations import expected_properties
+    from ordercast.pipeline.spark.java_process import java_ignores_sigterm
     from ordercast.pipeline.spark.session import local_session
-    from ordercast.pipeline.spark.sheltered import sheltered
     from ordercast.pipeline.streaming.query import JAVA_OPTIONS, WatchOptions
     from ordercast.pipeline.streaming.terms import check_terms, named
     from ordercast.pipeline.streaming.watcher import CHECKPOINT, Watcher
@@ -120,7 +120,7 @@ def _start(
         if interrupted.wait(LOOK_SECONDS):
             return None
     spinner.update("starting Spark ...")
-    with sheltered():
+    with java_ignores_sigterm():
         spark = local_session(master or "local[*]", java=JAVA_OPTIONS)
     return Watcher(spark, folder, memory, options)
 

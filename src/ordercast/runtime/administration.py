@@ -109,7 +109,7 @@ class Administration:
         payload = b"[" + b",".join(page) + b"]"
         conn.send(encode(TableReply(len(page) < len(rows)), payload))
 
-    # -- requests --------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------
 
     def _answer_request(self, conn: Connection, request: AdminRequest) -> None:
         if request not in self._under_way:

@@ -136,7 +136,7 @@ class Placement:
             "transfers_out": sum(tally.handed_on for tally in tallies),
         }
 
-    # -- commands --------------------------------------------------------------------------------
+    # -- commands ---------------------------------------------------------------------------------
     # Each is fulfilled when it returns True. False: another node coordinates now; ask that one.
 
     async def migrate(self, group: str, to: str) -> bool:

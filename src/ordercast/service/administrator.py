@@ -102,7 +102,7 @@ class Administrator:
             if not page or len(rows) > MAX_ROWS:
                 raise PeerError(f"the table {table!r} of {address} has no end")
 
-    # -- requests --------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------
 
     async def migrate(self, group: str, to: str) -> None:
         """Let that node number the messages of the group; returns when it does."""

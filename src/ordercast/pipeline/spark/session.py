@@ -18,8 +18,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.spark import class_archive
-from ordercast.pipeline.spark.hush import hushed
 from ordercast.pipeline.spark.java import find_java
+from ordercast.pipeline.spark.java_process import without_java_remarks
 from ordercast.pipeline.spark.reach import await_executor, await_server, own_address
 from ordercast.pipeline.spark.ship import is_local, ship
 
@@ -70,7 +70,7 @@ def _started(master: str, app_name: str, conf: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    with hushed(), interrupts_later():
+    with without_java_remarks(), interrupts_later():
         return builder.getOrCreate()
 
 
