@@ -16,7 +16,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from children import heed_signals
-from ordercast.pipeline.spark.trouble import told_plainly
+from ordercast.pipeline.spark.failures import failures_explained
 
 EVENTS = 600_000  # so many that a worker is busy long after it has used the time below
 AT_WORK = 30  # hundredths of a second of processor time
@@ -96,5 +96,5 @@ def test_a_killed_worker_is_told_in_one_sentence_with_exit_code_4(trace: Path) -
 )
 def test_java_that_is_gone_is_told_in_a_sentence(error: Exception) -> None:
     ended = pytest.raises(ConnectionError, match=r"the Java process of Spark ended .*: run the")
-    with ended, told_plainly():
+    with ended, failures_explained():
         raise error

@@ -16,11 +16,10 @@ import pytest
 from ordercast.cli.spark import spark_settings
 from ordercast.errors import ConfigError, TraceError
 from ordercast.experiments import read_plan
-from ordercast.pipeline.spark.reach import own_address
+from ordercast.pipeline.spark.cluster_checks import check_files_visible, own_address
+from ordercast.pipeline.spark.failures import explained
 from ordercast.pipeline.spark.session import cluster_defaults
-from ordercast.pipeline.spark.ship import is_local, package_zip
-from ordercast.pipeline.spark.trouble import explained
-from ordercast.pipeline.spark.visible import refuse_invisible
+from ordercast.pipeline.spark.task_code import is_local, package_zip
 from ordercast.trace.layout import sealed_path
 from spark_servers import SMALL_JAVA, free_port, spark_environ, standalone_cluster
 from swept import swept_here, write_plan
@@ -93,8 +92,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 from ordercast.cli.app import app
 from ordercast.pipeline import read_traces, verify
-from ordercast.pipeline.spark.reach import await_executor
-from ordercast.pipeline.spark.ship import package_zip
+from ordercast.pipeline.spark.cluster_checks import await_executor
+from ordercast.pipeline.spark.task_code import package_zip
 from ordercast.pipeline.spark.session import local_session
 
 def lines_of(call, *arguments):
@@ -275,7 +274,7 @@ def test_what_goes_wrong_on_workers_is_told_in_a_sentence(
 
 def test_a_file_that_a_worker_does_not_see_is_refused_with_the_name_of_the_worker() -> None:
     with pytest.raises(TraceError) as caught:
-        refuse_invisible([__file__, "/not/here/trace.csv"])
+        check_files_visible([__file__, "/not/here/trace.csv"])
     assert str(caught.value).startswith(
         f"/not/here/trace.csv: not visible on the Spark worker {socket.gethostname()}"
     )
@@ -284,7 +283,7 @@ def test_a_file_that_a_worker_does_not_see_is_refused_with_the_name_of_the_worke
 def test_a_segment_that_was_sealed_meanwhile_is_visible(tmp_path: Path) -> None:
     segment = tmp_path / "p-00001.seg"
     sealed_path(segment).touch()
-    refuse_invisible([segment])
+    check_files_visible([segment])
 
 
 def test_what_we_have_no_sentence_for_is_left_as_it_is() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.pipeline.spark.reach import await_server
+from ordercast.pipeline.spark.cluster_checks import await_server
 from spark_servers import connect_server, free_port, spark_environ
 
 pytestmark = pytest.mark.xdist_group("servers")
@@ -73,7 +73,7 @@ OWN_SESSION = """
 import json, sys
 from pyspark.sql import SparkSession
 from ordercast.pipeline import measure, read_traces, verify, violations
-from ordercast.pipeline.spark.ship import package_zip
+from ordercast.pipeline.spark.task_code import package_zip
 
 url, trace = sys.argv[1:]
 spark = SparkSession.builder.remote(url).getOrCreate()

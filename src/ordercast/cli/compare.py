@@ -39,9 +39,9 @@ def compare(
         settings = spark_settings(conf)
         check_page("--out", out, "comparison.html")
         from ordercast.pipeline.compare import compare_paths
-        from ordercast.pipeline.spark.trouble import told_plainly
+        from ordercast.pipeline.spark.failures import failures_explained
 
-        with progress.status("loading Spark") as status, told_plainly():
+        with progress.status("loading Spark") as status, failures_explained():
             comparison = compare_paths(
                 paths,
                 master=master,

@@ -59,7 +59,7 @@ def sweep(
 def swept(session: Session, plan: Plan, out: Path) -> Summary:
     """Run the plan with a bar."""
     from ordercast.experiments.sweep import run_sweep
-    from ordercast.pipeline.spark.trouble import told_plainly
+    from ordercast.pipeline.spark.failures import failures_explained
 
     columns = (
         TextColumn("{task.description}"),
@@ -67,7 +67,7 @@ def swept(session: Session, plan: Plan, out: Path) -> Summary:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=progress) as shown, told_plainly():
+    with Progress(*columns, console=progress) as shown, failures_explained():
         bar = shown.add_task(plan.name, total=len(plan.runs))
         return run_sweep(
             session, plan, out, told=lambda done, of: shown.update(bar, completed=done, total=of)

@@ -97,14 +97,14 @@ def judge(
     check_master(master)
     settings = spark_settings(conf)
     logs = None if mapping is None else read_mapping(mapping)
-    from ordercast.pipeline.spark.trouble import told_plainly
+    from ordercast.pipeline.spark.failures import failures_explained
     from ordercast.pipeline.tables.judged import judge_with_tables
     from ordercast.pipeline.verdict import judge_paths
 
     judged = judge_paths
     if tables is not None:
         judged = partial(judge_with_tables, tables, told=lambda done: progress.print(str(done)))
-    with progress.status("loading Spark") as status, told_plainly():
+    with progress.status("loading Spark") as status, failures_explained():
         return judged(
             paths,
             expect=expect,

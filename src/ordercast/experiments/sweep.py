@@ -27,7 +27,7 @@ from ordercast.experiments.plan import Plan
 from ordercast.experiments.shares import MANY, shared_out, weight
 from ordercast.experiments.task import SPARK_DONE, Share, do_shares
 from ordercast.experiments.trial import Trial
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 LOOK_SECONDS = 0.25  # how often the bar is brought up to date
 PACKAGES = ("msgspec", "numpy", "pyarrow", "pyspark")

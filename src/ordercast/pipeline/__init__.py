@@ -15,7 +15,7 @@ does it at once. `verdict.judge_paths` does all of it for the command line.
 from ordercast.pipeline.measure import deliveries, facts, groups, measure
 from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.spark.session import local_session
-from ordercast.pipeline.spark.ship import ship
+from ordercast.pipeline.spark.task_code import ship
 from ordercast.pipeline.verify import verify, violations
 
 __all__ = [

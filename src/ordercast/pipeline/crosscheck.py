@@ -18,8 +18,8 @@ from ordercast.judge.outcome import Outcome
 from ordercast.pipeline.read import read_checked, read_traces
 from ordercast.pipeline.relational import relational
 from ordercast.pipeline.spark.canonical import canonical
+from ordercast.pipeline.spark.failures import failures_explained
 from ordercast.pipeline.spark.session import local_session
-from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.trace.mapping import LogMapping
 
 KEPT_BYTES = 256 * 1024 * 1024  # a trace of up to this size is read once and kept in memory
@@ -82,7 +82,7 @@ def cross_check(
     files = find_files(paths, mapping)
     small = total_bytes(files) <= KEPT_BYTES
     spark = local_session(master or "local[*]", small=small, conf=conf)
-    with told_plainly():
+    with failures_explained():
         events = _events(spark, paths, files, mapping, small=small)
         try:
             rows = relational(events, quiescent=quiescent).collect()

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
 from ordercast.judge.columns import ARROW_SCHEMA, SPARK_SCHEMA
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.cluster_checks import check_files_visible
+from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
-from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, places
 from ordercast.trace.mapping.spec import LogMapping
@@ -68,7 +68,7 @@ def _seen(
         place = found[number]
         row: dict[str, object] = {"number": number}
         try:
-            refuse_invisible([place.file])
+            check_files_visible([place.file])
             _, survey = map_file(place, mapping.sources[place.source])
             row["survey"] = msgspec.json.encode(survey).decode()
         except TraceError as fault:

@@ -24,9 +24,9 @@ from ordercast.judge.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.judge.files import find_files, read_here, total_bytes
 from ordercast.pipeline.mapped import read_mapped
 from ordercast.pipeline.settled import has_notes, noted_crashes, outline, without_notes
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.cluster_checks import check_files_visible
+from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers
-from ordercast.pipeline.spark.visible import refuse_invisible
 from ordercast.trace.layout import segment_number
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note
@@ -123,7 +123,7 @@ def _refuse_faults(faults: DataFrame, files: Mapping[Path, Path]) -> None:
 def _faults(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number in numbers(batches):
         try:
-            refuse_invisible(parts[number])
+            check_files_visible(parts[number])
             read_table(parts[number])
         except TraceError as fault:
             row = {name: getattr(fault, name) for name in _FAULT_SCHEMA.names}

@@ -19,8 +19,8 @@ from ordercast.judge.outcome import Outcome
 from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.read import SMALL_BYTES, read_checked, read_traces
 from ordercast.pipeline.spark.canonical import canonical
+from ordercast.pipeline.spark.failures import failures_explained
 from ordercast.pipeline.spark.session import local_session
-from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.verify import verify_promises, verify_runs, verify_table
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import log_note
@@ -55,7 +55,7 @@ def judge_paths(
     size = total_bytes(files)
     say("starting Spark")
     spark = local_session(master or "local[*]", small=size <= LARGE_BYTES, conf=conf)
-    with told_plainly():
+    with failures_explained():
         direct = mapping is None and size > DIRECT_BYTES
         runs = runs_of_files(files) if direct else None
         if size <= SMALL_BYTES:

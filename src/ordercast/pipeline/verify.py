@@ -32,9 +32,9 @@ from ordercast.judge.verdict_rows import (
     refuse_faults,
 )
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.cluster_checks import check_files_visible
+from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import MOST_TASKS, numbered, numbers
-from ordercast.pipeline.spark.visible import refuse_invisible
 
 
 def verify(
@@ -140,7 +140,7 @@ def _judge_work(
     for one in (one for place in numbers(batches) for one in work[place]):
         name = one.files.run
         try:
-            refuse_invisible(one.files.files)
+            check_files_visible(one.files.files)
             run = load_run(one.files.files, quiescent=quiescent)
         except TraceError as fault:
             yield of_part(fault_batch(name, fault), one.part.place)

@@ -13,7 +13,7 @@ from ordercast.judge.folds.clocks import OneWay, skews
 from ordercast.judge.folds.folding import ONE_WAY
 from ordercast.pipeline.measure.deliveries import folded
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 _PAIR_SCHEMA = pa.schema(
     [

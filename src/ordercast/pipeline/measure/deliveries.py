@@ -21,7 +21,7 @@ from ordercast.judge.folds.slices import Spans
 from ordercast.judge.folds.summing import fold_groups
 from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS
 
 Batches = Iterable[pa.RecordBatch]

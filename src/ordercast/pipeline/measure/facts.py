@@ -19,7 +19,7 @@ from ordercast.judge.folds.facts import (
 )
 from ordercast.pipeline.measure.tallies import tallies
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 Work = Callable[[Iterable[Tally]], Iterable[Fields]]
 

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ordercast.judge.folds.slices import PACE_SCHEMA, SPAN, slices
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 
 def pace(events: DataFrame) -> DataFrame:

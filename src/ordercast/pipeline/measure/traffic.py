@@ -14,7 +14,7 @@ from ordercast.judge.folds.folding import FOLDED_SCHEMA, PLACE
 from ordercast.judge.folds.traffic import COUNTED, PACKET, PACKET_COLUMNS, fold_traffic
 from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.spark.canonical import canonical
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 
 def traffic(events: DataFrame) -> DataFrame:

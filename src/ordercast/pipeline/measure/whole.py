@@ -16,7 +16,7 @@ from ordercast.judge.measured import Measured, is_watched, spans_of, told
 from ordercast.pipeline.measure.deliveries import folded_by_group
 from ordercast.pipeline.measure.tallies import tallies
 from ordercast.pipeline.measure.traffic import folded_traffic
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 
 
 def measured(events: DataFrame) -> dict[str, Measured]:

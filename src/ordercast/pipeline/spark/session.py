@@ -18,10 +18,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.spark import class_archive
+from ordercast.pipeline.spark.cluster_checks import await_executor, await_server, own_address
 from ordercast.pipeline.spark.java import find_java
 from ordercast.pipeline.spark.java_process import without_java_remarks
-from ordercast.pipeline.spark.reach import await_executor, await_server, own_address
-from ordercast.pipeline.spark.ship import is_local, ship
+from ordercast.pipeline.spark.task_code import is_local, ship
 
 SMALL_SHUFFLE_PARTITIONS = 2
 LARGE_SHUFFLE_PARTITIONS = 64

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from ordercast.errors import UsageError
-from ordercast.pipeline.spark.ship import is_connect, ship
+from ordercast.pipeline.spark.task_code import is_connect, ship
 from ordercast.pipeline.streaming.journal import Journal, RunStatus
 from ordercast.pipeline.streaming.live import Limits, Notice
 from ordercast.pipeline.streaming.panel import Panel

@@ -14,8 +14,8 @@ from ordercast.judge.expectations import expected_properties
 from ordercast.judge.files import find_files, total_bytes
 from ordercast.judge.measured import Measured
 from ordercast.judge.outcome import Outcome
+from ordercast.pipeline.spark.failures import failures_explained
 from ordercast.pipeline.spark.session import local_session
-from ordercast.pipeline.spark.trouble import told_plainly
 from ordercast.pipeline.tables.files import read_runs
 from ordercast.pipeline.tables.manifest import check_folder
 from ordercast.pipeline.tables.schema import TABLES
@@ -47,7 +47,7 @@ def judge_with_tables(
     small = total_bytes(find_files(paths, mapping)) <= LARGE_BYTES
     say("starting Spark")
     spark = local_session(master or "local[*]", small=small, conf=conf)
-    with told_plainly():
+    with failures_explained():
         summary = write_tables(
             spark, paths, folder, quiescent=quiescent, mapping=mapping, say=say, note=note
         )

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ordercast.errors import TraceError
 from ordercast.judge.columns import ARROW_SCHEMA
-from ordercast.pipeline.spark.visible import refuse_invisible
+from ordercast.pipeline.spark.cluster_checks import check_files_visible
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.apply import Place, map_file
 from ordercast.trace.mapping.reading import Note, concluded, places
@@ -47,7 +47,7 @@ class TraceFiles:
 
     def look(self, number: int) -> Seen:
         """Read the whole file, so that whatever is no trace is refused. Raises `TraceError`."""
-        refuse_invisible([self.files[number]])
+        check_files_visible([self.files[number]])
         try:
             runs = [pc.unique(table["run"]).to_pylist() for table in self._tables(number)]
         except TraceError as fault:  # named as the caller named the file
@@ -79,7 +79,7 @@ class ForeignLogs:
 
     def look(self, number: int) -> Seen:
         place = self.places[number]
-        refuse_invisible([place.file])
+        check_files_visible([place.file])
         _, survey = map_file(place, self.mapping.sources[place.source])
         return Seen(survey.runs, survey)
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.spark.ship import by_tasks
+from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered
 from ordercast.pipeline.spark.tasks import numbers as given
 from ordercast.pipeline.tables.logs import RECORDED_SCHEMA, Logs, Seen

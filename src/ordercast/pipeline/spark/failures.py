@@ -19,7 +19,7 @@ _PACKAGES = "pip install 'ordercast[pipeline]' brings all that is needed"
 
 
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def failures_explained() -> Iterator[None]:
     """Raise what Spark throws inside as `ConfigError` or `ConnectionError`, if we know it."""
     try:
         yield

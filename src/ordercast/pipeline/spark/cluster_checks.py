@@ -1,4 +1,6 @@
-"""Is the cluster there? Asked before Spark is, which would try for minutes and say nothing.
+"""Is the cluster there, and do its workers see our files? Said in words, where Spark would not.
+
+Whether it is there is asked before Spark is, which would try for minutes and say nothing.
 
 Nothing is asked of YARN and Kubernetes: their clients have limits of their own.
 """
@@ -6,9 +8,14 @@ Nothing is asked of YARN and Kubernetes: their clients have limits of their own.
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
+from pathlib import Path
 from threading import Thread
 
 from pyspark.sql import SparkSession
+
+from ordercast.errors import TraceError
+from ordercast.trace.layout import sealed_path
 
 ANSWER_SECONDS = 10.0  # a server that has not answered by then counts as gone
 EXECUTOR_SECONDS = 60.0  # by then a standalone cluster with a free worker has started an executor
@@ -94,3 +101,21 @@ def _asked_for(spark: SparkSession) -> str:
     conf = spark.sparkContext.getConf()
     wanted = (("spark.executor.memory", "1g"), ("spark.executor.cores", "all"))
     return ", ".join(f"{key}={conf.get(key, default)}" for key, default in wanted)
+
+
+def check_files_visible(files: Iterable[str | Path]) -> None:
+    """In a task: raise `TraceError` for the first of these files that this machine cannot see.
+
+    Only trace files that are there on the driver are handed to tasks. A segment may have been
+    sealed since.
+    """
+    for file in files:
+        path = Path(file)
+        if not (path.exists() or sealed_path(path).exists()):
+            raise TraceError(
+                file,
+                None,
+                None,
+                f"not visible on the Spark worker {socket.gethostname()}; large traces must lie "
+                "where every worker sees them under the same path, for example in a shared folder",
+            )
