@@ -10,11 +10,11 @@ from typing import Any
 
 from bench.traces import Generated
 from ordercast.judge.kernels import integrity, liveness, precedence, views
-from ordercast.judge.kernels.absences import Absences
 from ordercast.judge.kernels.causality import scan, whole_logs
 from ordercast.judge.kernels.gapless import check_gapless
 from ordercast.judge.kernels.judge import DEFAULT_WITNESSES, Part, judge_run
 from ordercast.judge.kernels.membership import Membership
+from ordercast.judge.kernels.missing_deliveries import MissingDeliveries
 from ordercast.judge.kernels.run import Run
 from ordercast.judge.kernels.total import check_total
 from ordercast.judge.kernels.vsync import check_vsync
@@ -49,8 +49,8 @@ def speeds(generated: Generated) -> dict[str, float]:
     logs = whole_logs(run)
     scanned = scan(run, logs)
     members = Membership(run, scanned.causality)
-    absences = Absences(run, members)
-    owed, orders = absences.owed, check_total(run, LIMIT)
+    missing = MissingDeliveries(run, members)
+    owed, orders = missing.owed, check_total(run, LIMIT)
     kernels: dict[str, Callable[[], Any]] = {
         "happened-before, inversions": lambda: scan(run, logs),
         "fifo, causal": lambda: precedence.check(run, scanned, owed, LIMIT),
@@ -58,13 +58,15 @@ def speeds(generated: Generated) -> dict[str, float]:
         "gapless": lambda: check_gapless(
             run, owed, orders.disordered, orders.disordered_uniform, LIMIT
         ),
-        "who is a member, who owes": lambda: Absences(run, Membership(run, scanned.causality)).owed,
+        "who is a member, who owes": lambda: (
+            MissingDeliveries(run, Membership(run, scanned.causality)).owed
+        ),
         "wellformed": lambda: integrity.wellformed(run, scanned.causality, LIMIT),
         "no_duplication": lambda: integrity.no_duplication(run, LIMIT),
         "no_creation": lambda: integrity.no_creation(run, scanned.causality, LIMIT),
         "membership": lambda: integrity.membership(run, members, LIMIT),
-        "validity": lambda: liveness.validity(run, members, absences, LIMIT),
-        "agreement": lambda: liveness.agreement(run, members, absences, LIMIT),
+        "validity": lambda: liveness.validity(run, members, missing, LIMIT),
+        "agreement": lambda: liveness.agreement(run, members, missing, LIMIT),
         "views": lambda: views.check_views(run, members, LIMIT),
         "vsync": lambda: check_vsync(run, members, LIMIT),
         "sending_view": lambda: views.check_sending_view(run, members, LIMIT),

@@ -6,10 +6,10 @@ import pytest
 
 from notation import trace
 from ordercast.judge.kernels import compiled
-from ordercast.judge.kernels.absences import Absences
 from ordercast.judge.kernels.causality import Causality, scan, whole_logs
 from ordercast.judge.kernels.load import build_run
 from ordercast.judge.kernels.membership import Membership, joiners
+from ordercast.judge.kernels.missing_deliveries import MissingDeliveries
 from ordercast.judge.kernels.run import Ints, Run
 from ordercast.trace.tables import event_table
 
@@ -28,8 +28,8 @@ def members_of(run: Run) -> Membership:
     return Membership(run, causality_of(run))
 
 
-def absences_of(run: Run) -> Absences:
-    return Absences(run, members_of(run))
+def missing_of(run: Run) -> MissingDeliveries:
+    return MissingDeliveries(run, members_of(run))
 
 
 def names(run: Run, messages: Ints) -> list[str]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from ordercast.judge.kernels import liveness
-from ordercast.judge.kernels.absences import Absences
 from ordercast.judge.kernels.findings import Findings
+from ordercast.judge.kernels.missing_deliveries import MissingDeliveries
 from runs import members_of, run_of
 
 
 def validity(text: str, limit: int = 20) -> Findings:
     run = run_of(text)
     members = members_of(run)
-    return liveness.validity(run, members, Absences(run, members), limit)
+    return liveness.validity(run, members, MissingDeliveries(run, members), limit)
 
 
 def agreement(text: str, limit: int = 20) -> tuple[Findings, Findings]:
     run = run_of(text)
     members = members_of(run)
-    return liveness.agreement(run, members, Absences(run, members), limit)
+    return liveness.agreement(run, members, MissingDeliveries(run, members), limit)
 
 
 def test_a_member_delivers_its_own_messages() -> None:

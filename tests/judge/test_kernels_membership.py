@@ -8,7 +8,7 @@ import pytest
 from ordercast.judge.kernels.membership import OPEN, Span, joiners
 from ordercast.judge.kernels.recorded import NO_VIEW
 from ordercast.judge.kernels.run import Run
-from runs import absences_of, members_of, names, run_of, use_kernels
+from runs import members_of, missing_of, names, run_of, use_kernels
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -156,7 +156,7 @@ def test_missing_is_what_others_of_the_group_have_and_the_process_never_delivers
         "p: send a g; send b g; send c h; deliver a g; deliver b g; deliver c h; end\n"
         "q: deliver b g; end"
     )
-    mine, other = absences_of(run).missing
+    mine, other = missing_of(run).missing
     assert mine == []
     [missing] = other
     assert (run.groups[missing.group], names(run, missing.messages)) == ("g", ["a"])
@@ -165,12 +165,12 @@ def test_missing_is_what_others_of_the_group_have_and_the_process_never_delivers
 def test_an_absence_matters_for_order_only_where_something_is_delivered() -> None:
     text = "group g: p,q\np: send a g; send b g; deliver a g; deliver b g; end\nq: {}"
     nothing, one = run_of(text.format("end")), run_of(text.format("deliver b g; end"))
-    assert absences_of(nothing).owed[1] == []
-    assert len(absences_of(nothing).missing[1][0].messages) == 2
-    [absent] = absences_of(one).owed[1]
+    assert missing_of(nothing).owed[1] == []
+    assert len(missing_of(nothing).missing[1][0].messages) == 2
+    [absent] = missing_of(one).owed[1]
     assert names(one, absent.messages) == ["a"]
 
 
 def test_a_message_that_is_only_mentioned_is_missing_nowhere() -> None:
     run = run_of("group g: p\np: receive x g; end")
-    assert absences_of(run).missing == [[]]
+    assert missing_of(run).missing == [[]]

@@ -18,12 +18,12 @@ from ordercast.judge.kernels import (
     merge,
     opposites,
 )
-from ordercast.judge.kernels.absences import Absent
 from ordercast.judge.kernels.agreed import agree
 from ordercast.judge.kernels.findings import TwoForms
 from ordercast.judge.kernels.gapless import check_gapless
 from ordercast.judge.kernels.load import build_run
 from ordercast.judge.kernels.membership import OPEN, Span
+from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Run
 from ordercast.judge.kernels.total import check_total
 from ordercast.trace.tables import event_table
@@ -341,13 +341,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 def gapless(run: Run, lacking: dict[str, tuple[Span, str]]) -> TwoForms:
     """`lacking`: process -> where it owes which messages."""
-    absences: list[list[Absent]] = [[] for _ in run.processes]
+    missing: list[list[MissingInSpan]] = [[] for _ in run.processes]
     number = {run.name(m): m for m in range(run.message_count)}
     for name, (span, letters) in lacking.items():
         messages = np.array(sorted(number[letter] for letter in letters), np.int32)
-        absences[run.processes.index(name)].append(Absent(0, span, messages))
+        missing[run.processes.index(name)].append(MissingInSpan(0, span, messages))
     orders = check_total(run, 20)
-    return check_gapless(run, absences, orders.disordered, orders.disordered_uniform, 20)
+    return check_gapless(run, missing, orders.disordered, orders.disordered_uniform, 20)
 
 
 EVERYWHERE = Span(0, OPEN)
@@ -418,7 +418,7 @@ def test_a_message_owed_in_two_spans_is_one_gap() -> None:
     first = int(run.start[run.processes.index("q")])
     a = next(m for m in range(run.message_count) if run.name(m) == "a")
     spans = (Span(first, first + 1), Span(first + 1, OPEN))
-    blocks = [Absent(0, span, np.array([a], np.int32)) for span in spans]
+    blocks = [MissingInSpan(0, span, np.array([a], np.int32)) for span in spans]
     orders = check_total(run, 20)
     found = check_gapless(run, [[], blocks], orders.disordered, orders.disordered_uniform, 20)
     assert counts(found) == (1, 1)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ordercast.judge.kernels.absences import Absent
 from ordercast.judge.kernels.cycles import Edge
 from ordercast.judge.kernels.findings import Evidence, Findings, TwoForms
 from ordercast.judge.kernels.gaps import find_gaps
+from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.opposites import Opposites
 from ordercast.judge.kernels.run import Bools, Ints, Run
 from ordercast.judge.kernels.suspects import delivered_within
@@ -22,18 +22,18 @@ from ordercast.judge.kernels.total import count_opposites
 
 def check_gapless(
     run: Run,
-    absences: Sequence[Sequence[Absent]],
+    missing: Sequence[Sequence[MissingInSpan]],
     disordered: Opposites,
     disordered_uniform: Opposites,
     limit: int,
 ) -> TwoForms:
-    """`absences` by process; `disordered`: who disagrees inside which group, in both forms."""
+    """`missing` by process; `disordered`: who disagrees inside which group, in both forms."""
     found = TwoForms(
         count_opposites(run, disordered, limit), count_opposites(run, disordered_uniform, limit)
     )
     everyone = np.ones(len(run.processes), np.bool_)
-    for gaps in find_gaps(run, absences):
-        q, blocks = gaps.process, absences[gaps.process]
+    for gaps in find_gaps(run, missing):
+        q, blocks = gaps.process, missing[gaps.process]
         if not run.crashed[q]:
             _count_gaps(found.plain, gaps.shown_by_correct, _Lacking(run, q, blocks, ~run.crashed))
         _count_gaps(found.uniform, gaps.shown_by_any, _Lacking(run, q, blocks, everyone))
@@ -50,7 +50,7 @@ def _count_gaps(found: Findings, messages: Ints, lacking: _Lacking) -> None:
 class _Lacking:
     """Words for the gaps of one process, as other observers show them."""
 
-    def __init__(self, run: Run, q: int, blocks: Sequence[Absent], observers: Bools) -> None:
+    def __init__(self, run: Run, q: int, blocks: Sequence[MissingInSpan], observers: Bools) -> None:
         self._run = run
         self._q = q
         self._blocks = blocks

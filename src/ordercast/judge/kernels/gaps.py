@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ordercast.judge.kernels.absences import Absent
 from ordercast.judge.kernels.compiled import kernel
+from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Bools, Ints, Run
 from ordercast.judge.kernels.suspects import Suspects, find_suspects
 
@@ -31,9 +31,9 @@ class Gaps:
     shown_by_any: Ints
 
 
-def find_gaps(run: Run, absences: Sequence[Sequence[Absent]]) -> Iterator[Gaps]:
-    """The gaps of each process that has any. `absences` by process."""
-    suspects = find_suspects(run, absences)
+def find_gaps(run: Run, missing: Sequence[Sequence[MissingInSpan]]) -> Iterator[Gaps]:
+    """The gaps of each process that has any. `missing` by process."""
+    suspects = find_suspects(run, missing)
     search = _Search(run, suspects)
     for q, some in enumerate(suspects):
         if some:

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from ordercast.judge.kernels import integrity, liveness, precedence, views
-from ordercast.judge.kernels.absences import Absences, Absent
 from ordercast.judge.kernels.causality import Causality, Scan, logs_by_group, scan, whole_logs
 from ordercast.judge.kernels.findings import Findings, TwoForms
 from ordercast.judge.kernels.gapless import check_gapless
 from ordercast.judge.kernels.load import build_run
 from ordercast.judge.kernels.membership import Membership, joiners
+from ordercast.judge.kernels.missing_deliveries import MissingDeliveries, MissingInSpan
 from ordercast.judge.kernels.run import NONE, Run
 from ordercast.judge.kernels.total import Orders, check_total
 from ordercast.judge.kernels.vsync import check_vsync
@@ -122,7 +122,7 @@ class _Judge:
         self._logs = whole_logs(run)
 
     def findings(self) -> dict[str, Findings]:
-        """The total orders are looked at beside the rest: they share nothing but the absences."""
+        """The total orders are looked at beside the rest: they share only what is missing."""
         found: dict[str, Findings] = {}
         with ThreadPoolExecutor(1) as aside:
             total = self._total(aside) if self._part.family in ("all", "total") else None
@@ -171,20 +171,22 @@ class _Judge:
         return Membership(self._run, self._causality)
 
     @cached_property
-    def _absences(self) -> Absences:
-        return Absences(self._run, self._members)
+    def _missing_deliveries(self) -> MissingDeliveries:
+        return MissingDeliveries(self._run, self._members)
 
     # The families.
 
     def _facts(self) -> dict[str, Findings]:
         run, members, limit = self._run, self._members, self._limit
-        agreement, uniform_agreement = liveness.agreement(run, members, self._absences, limit)
+        agreement, uniform_agreement = liveness.agreement(
+            run, members, self._missing_deliveries, limit
+        )
         return {
             "wellformed": integrity.wellformed(run, self._causality, limit),
             "no_duplication": integrity.no_duplication(run, limit),
             "no_creation": integrity.no_creation(run, self._causality, limit),
             "membership": integrity.membership(run, members, limit),
-            "validity": liveness.validity(run, members, self._absences, limit),
+            "validity": liveness.validity(run, members, self._missing_deliveries, limit),
             "agreement": agreement,
             "agreement.uniform": uniform_agreement,
             "views": views.check_views(run, members, limit),
@@ -194,10 +196,10 @@ class _Judge:
 
     def _total(self, aside: Executor) -> Future[dict[str, Findings]]:
         orders = aside.submit(check_total, self._run, self._limit)
-        return aside.submit(self._with_gapless, orders, self._absences.owed)
+        return aside.submit(self._with_gapless, orders, self._missing_deliveries.owed)
 
     def _with_gapless(
-        self, total: Future[Orders], owed: Sequence[Sequence[Absent]]
+        self, total: Future[Orders], owed: Sequence[Sequence[MissingInSpan]]
     ) -> dict[str, Findings]:
         orders = total.result()
         gapless = check_gapless(
@@ -215,15 +217,15 @@ class _Judge:
 
     def _precedence_of(self, senders: Sequence[int]) -> dict[str, TwoForms]:
         run, limit = self._run, self._limit
-        absences = self._absences.owed
+        missing = self._missing_deliveries.owed
         overall = self._full_scan or scan(run, self._logs, senders)
-        everywhere = precedence.check(run, overall, absences, limit)
+        everywhere = precedence.check(run, overall, missing, limit)
         inside = everywhere
         # What precedes inside a group precedes: where nothing is found overall, nothing is there.
         if _anything(everywhere["causal"].uniform) and len(run.groups) > 1:
             del overall
             by_group = scan(run, logs_by_group(run, self._logs), senders)
-            inside = precedence.check(run, by_group, absences, limit)
+            inside = precedence.check(run, by_group, missing, limit)
         return {
             **{f"{name}.global": forms for name, forms in everywhere.items()},
             **{f"{name}.group": forms for name, forms in inside.items()},

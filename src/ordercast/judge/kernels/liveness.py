@@ -11,9 +11,9 @@ from itertools import islice
 
 import numpy as np
 
-from ordercast.judge.kernels.absences import Absences
 from ordercast.judge.kernels.findings import Evidence, Findings
 from ordercast.judge.kernels.membership import Membership, alike
+from ordercast.judge.kernels.missing_deliveries import MissingDeliveries
 from ordercast.judge.kernels.run import NONE, Bools, Ints, Run
 from ordercast.judge.kernels.sends import first_sends
 
@@ -24,11 +24,13 @@ READ_AT_ONCE = 1 << 20  # deliveries
 SHOWN_DELIVERIES = 4  # of a message that is missing elsewhere
 
 
-def validity(run: Run, members: Membership, absences: Absences, limit: int) -> Findings:
+def validity(
+    run: Run, members: Membership, missing_deliveries: MissingDeliveries, limit: int
+) -> Findings:
     """A correct process delivers what it sends; for an outsider, some member does."""
     found = Findings(limit)
     for p in np.flatnonzero(~run.crashed).tolist():
-        for missing in absences.missing[p]:
+        for missing in missing_deliveries.missing[p]:
             span = members.open_span(p, missing.group)
             if span is not None:
                 own = missing.messages[run.sender[missing.messages] == p]
@@ -36,7 +38,7 @@ def validity(run: Run, members: Membership, absences: Absences, limit: int) -> F
                 proved = bool(run.ended[p] and not run.lost[p])
                 _absent(run, p, own, np.full(len(own), proved), found, _own_message)
     for group, messages in _from_outside(run, members):
-        _Outsiders(run, group, messages).check(members, absences, found)
+        _Outsiders(run, group, messages).check(members, missing_deliveries, found)
     return found
 
 
@@ -60,19 +62,21 @@ class _Outsiders:
         self._debtor = np.full(len(messages), NONE, np.int32)  # the first that owes it
         self._proved = run.ended[run.sender[messages]]  # all who owe it say that they ended
 
-    def check(self, members: Membership, absences: Absences, found: Findings) -> None:
+    def check(
+        self, members: Membership, missing_deliveries: MissingDeliveries, found: Findings
+    ) -> None:
         run = self._run
         for q in np.flatnonzero(~run.crashed).tolist():
             if len(self._messages) and members.open_span(q, self._group) is not None:
-                self._ask(q, members, absences)
+                self._ask(q, members, missing_deliveries)
         for q in np.unique(self._debtor[self._debtor != NONE]).tolist():
             here = self._debtor == q
             _absent(run, q, self._messages[here], self._proved[here], found, _nobody)
 
-    def _ask(self, q: int, members: Membership, absences: Absences) -> None:
+    def _ask(self, q: int, members: Membership, missing_deliveries: MissingDeliveries) -> None:
         owing = members.owed_live(q, self._group, self._messages)
-        absent = [one.messages for one in absences.missing[q] if one.group == self._group]
-        lacking = np.isin(self._messages, absent[0]) if absent else np.zeros(len(owing), np.bool_)
+        here = [one.messages for one in missing_deliveries.missing[q] if one.group == self._group]
+        lacking = np.isin(self._messages, here[0]) if here else np.zeros(len(owing), np.bool_)
         self._debtor[owing & (self._debtor == NONE)] = q
         if not self._run.ended[q] or self._run.lost[q]:
             self._proved &= ~owing
@@ -82,16 +86,16 @@ class _Outsiders:
 
 
 def agreement(
-    run: Run, members: Membership, absences: Absences, limit: int
+    run: Run, members: Membership, missing_deliveries: MissingDeliveries, limit: int
 ) -> tuple[Findings, Findings]:
     """(agreement, agreement.uniform): what one delivers, all that owe it deliver."""
     plain, uniform = Findings(limit), Findings(limit)
-    if not any(absences.missing):
+    if not any(missing_deliveries.missing):
         return plain, uniform
     delivered = _delivered(run)
     for q in np.flatnonzero(~run.crashed).tolist():
         proved = bool(run.ended[q] and not run.lost[q])
-        for missing in absences.missing[q]:
+        for missing in missing_deliveries.missing[q]:
             messages = missing.messages[delivered[missing.messages] != 0]
             messages = messages[members.owed_live(q, missing.group, messages)]
             _absent(run, q, messages, np.full(len(messages), proved), uniform, _not_everywhere)

@@ -20,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from ordercast.judge.kernels.absences import Absent
 from ordercast.judge.kernels.causality import (
     CAUSAL,
     FIFO,
@@ -33,17 +32,18 @@ from ordercast.judge.kernels.causality import (
 from ordercast.judge.kernels.compiled import kernel
 from ordercast.judge.kernels.findings import Evidence, TwoForms
 from ordercast.judge.kernels.membership import Span
+from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Ints, Run
 
 Gap = tuple[int, int]  # the missing a, and a delivered b that it precedes
 
 
 def check(
-    run: Run, scan: Scan, absences: Sequence[Sequence[Absent]], limit: int
+    run: Run, scan: Scan, missing: Sequence[Sequence[MissingInSpan]], limit: int
 ) -> dict[str, TwoForms]:
     """fifo and causal, over all groups or inside each, as the logs of the scan are."""
     found = {"fifo": TwoForms.empty(limit), "causal": TwoForms.empty(limit)}
-    lacking = _by_log(scan.logs, absences)
+    lacking = _by_log(scan.logs, missing)
     for name, bit in (("fifo", FIFO), ("causal", CAUSAL)):
         for log in sorted(scan.inverted_logs(bit) | lacking.keys()):
             process = int(scan.logs.process[log])
@@ -60,10 +60,12 @@ def check(
     return found
 
 
-def _by_log(logs: Logs, absences: Sequence[Sequence[Absent]]) -> dict[int, list[Absent]]:
+def _by_log(
+    logs: Logs, missing: Sequence[Sequence[MissingInSpan]]
+) -> dict[int, list[MissingInSpan]]:
     """What the process of a log owes and never delivers, of the group of the log if it has one."""
-    found: dict[int, list[Absent]] = {}
-    for process, blocks in enumerate(absences):
+    found: dict[int, list[MissingInSpan]] = {}
+    for process, blocks in enumerate(missing):
         for block in blocks:
             log = logs.of(process, block.group)
             if log is not None:
@@ -96,10 +98,10 @@ class _Observer:
         first, last = int(bounds[self._log]), int(bounds[self._log + 1])
         return np.flatnonzero(self._scan.inverted[first:last] & self._bit) + first
 
-    def gaps(self, absences: Sequence[Absent]) -> list[Gap]:
+    def gaps(self, missing: Sequence[MissingInSpan]) -> list[Gap]:
         """The messages that are missing before one that was delivered, each with such a one."""
         by_span: dict[Span, list[Ints]] = {}
-        for block in absences:
+        for block in missing:
             by_span.setdefault(block.span, []).append(block.messages)
         found: dict[int, int] = {}
         for span, parts in by_span.items():

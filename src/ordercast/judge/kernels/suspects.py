@@ -1,4 +1,4 @@
-"""Which absent messages may be gaps in total order, and who could show it.
+"""Which missing messages may be gaps in total order, and who could show it.
 
 Let B be what q delivers of the group within the span in which it owes a. Whoever delivers by
 ascending rank can show the gap a only if the rank of a is below the highest in B. In a run where
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ordercast.judge.kernels.absences import Absent
 from ordercast.judge.kernels.agreed import Agreed, agree
 from ordercast.judge.kernels.membership import Span
+from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Bools, Ints, Run
 
 
@@ -28,10 +28,10 @@ class Suspects:
     observers: Ints
 
 
-def find_suspects(run: Run, absences: Sequence[Sequence[Absent]]) -> list[list[Suspects]]:
-    """By process, as the absences are."""
-    if not any(absences):
-        return [[] for _ in absences]
+def find_suspects(run: Run, missing: Sequence[Sequence[MissingInSpan]]) -> list[list[Suspects]]:
+    """By process, as `missing` is."""
+    if not any(missing):
+        return [[] for _ in missing]
     agreed, observers = agree(run), _observers(run)
     return [
         [
@@ -40,11 +40,11 @@ def find_suspects(run: Run, absences: Sequence[Sequence[Absent]]) -> list[list[S
             for suspects in _suspects(run, q, block, agreed, observers[block.group])
             if len(suspects.messages) and len(suspects.observers)
         ]
-        for q, blocks in enumerate(absences)
+        for q, blocks in enumerate(missing)
     ]
 
 
-def delivered_within(run: Run, q: int, block: Absent) -> Ints:
+def delivered_within(run: Run, q: int, block: MissingInSpan) -> Ints:
     """B: what q delivers of the group within the span."""
     here = run.deliveries(q)
     rows = run.delivered_row[here]
@@ -55,7 +55,7 @@ def delivered_within(run: Run, q: int, block: Absent) -> Ints:
 
 
 def _suspects(
-    run: Run, q: int, block: Absent, agreed: Agreed, observers: Ints
+    run: Run, q: int, block: MissingInSpan, agreed: Agreed, observers: Ints
 ) -> Iterator[Suspects]:
     inside = delivered_within(run, q, block)
     if not len(inside):

@@ -1,6 +1,6 @@
 """What a process never delivers, and where in its log it owes that.
 
-Every pair of a member and a message of its group is either a delivery or an absence, so both
+Every pair of a member and a message of its group is either a delivery or missing, so both
 together are as many as a complete run would have deliveries. Nothing is kept for a group of which
 the process delivers everything.
 """
@@ -25,7 +25,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class MissingInSpan:
     """Messages of a group, ascending, that a process never delivers and owes within a span."""
 
     group: int
@@ -33,8 +33,8 @@ class Absent:
     messages: Ints
 
 
-class Absences:
-    """All absences of one run, by process."""
+class MissingDeliveries:
+    """All missing deliveries of one run, by process."""
 
     def __init__(self, run: Run, members: Membership) -> None:
         self._run = run
@@ -47,14 +47,14 @@ class Absences:
         return [self._missing_at(q, delivered_by) for q in range(len(self._run.processes))]
 
     @cached_property
-    def owed(self) -> list[list[Absent]]:
+    def owed(self) -> list[list[MissingInSpan]]:
         """What each never delivers though it owes it at some delivery of its log.
 
         A span without any delivery is left out: no order can be broken there.
         """
         return [
             [
-                Absent(one.group, span, messages)
+                MissingInSpan(one.group, span, messages)
                 for one in missing
                 for span, messages in self._members.owed(q, one.group, one.messages)
                 if self._delivers_within(q, span)
@@ -72,10 +72,10 @@ class Absences:
             delivered_by[messages] = q
         found = []
         for g in lacking:
-            absent = run.messages_of(g)
+            lacked = run.messages_of(g)
             if counts[g]:
-                absent = absent[delivered_by[absent] != q]
-            found.append(Missing(g, absent))
+                lacked = lacked[delivered_by[lacked] != q]
+            found.append(Missing(g, lacked))
         return found
 
     def _delivers_within(self, q: int, span: Span) -> bool:
