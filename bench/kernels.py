@@ -11,12 +11,12 @@ from typing import Any
 from bench.traces import Generated
 from ordercast.judge.kernels import integrity, liveness, precedence, views
 from ordercast.judge.kernels.causality import scan, whole_logs
-from ordercast.judge.kernels.gapless import check_gapless
 from ordercast.judge.kernels.judge import DEFAULT_WITNESSES, Part, judge_run
 from ordercast.judge.kernels.membership import Membership
 from ordercast.judge.kernels.missing_deliveries import MissingDeliveries
 from ordercast.judge.kernels.run import Run
 from ordercast.judge.kernels.total import check_total
+from ordercast.judge.kernels.total_gapless import check_gapless
 from ordercast.judge.kernels.vsync import check_vsync
 from ordercast.judge.laid_out import load_run
 

@@ -18,14 +18,14 @@ from ordercast.judge.kernels import (
     merge,
     opposites,
 )
-from ordercast.judge.kernels.agreed import agree
 from ordercast.judge.kernels.findings import TwoForms
-from ordercast.judge.kernels.gapless import check_gapless
+from ordercast.judge.kernels.gap_candidates import common_order
 from ordercast.judge.kernels.load import build_run
 from ordercast.judge.kernels.membership import OPEN, Span
 from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Run
 from ordercast.judge.kernels.total import check_total
+from ordercast.judge.kernels.total_gapless import check_gapless
 from ordercast.trace.tables import event_table
 
 Cycle = list[dict[str, str]]
@@ -433,10 +433,10 @@ def test_where_records_are_lost_a_gap_is_a_doubt() -> None:
     ]
 
 
-def test_who_follows_the_agreed_order_is_no_stray() -> None:
-    agreed = agree(delivering("p: abc\nq: abc\nr: acb"))
-    assert {group: strays.tolist() for group, strays in agreed.strays.items()} == {0: [2]}
-    assert NONE not in agreed.rank
+def test_who_follows_the_common_order_is_no_stray() -> None:
+    order = common_order(delivering("p: abc\nq: abc\nr: acb"))
+    assert {group: strays.tolist() for group, strays in order.strays.items()} == {0: [2]}
+    assert NONE not in order.rank
 
 
 def test_an_inversion_in_a_group_is_an_inversion_for_gapless() -> None:

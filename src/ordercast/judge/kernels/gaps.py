@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from ordercast.judge.kernels.compiled import kernel
+from ordercast.judge.kernels.gap_candidates import GapCandidates, find_gap_candidates
 from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.run import NONE, Bools, Ints, Run
-from ordercast.judge.kernels.suspects import Suspects, find_suspects
 
 LOOK_UP_COST = 4  # looking up one delivery costs as much as reading so many in a row
 
@@ -33,32 +33,32 @@ class Gaps:
 
 def find_gaps(run: Run, missing: Sequence[Sequence[MissingInSpan]]) -> Iterator[Gaps]:
     """The gaps of each process that has any. `missing` by process."""
-    suspects = find_suspects(run, missing)
-    search = _Search(run, suspects)
-    for q, some in enumerate(suspects):
+    candidates = find_gap_candidates(run, missing)
+    search = _Search(run, candidates)
+    for q, some in enumerate(candidates):
         if some:
             yield search.gaps(q)
 
 
 class _Search:
-    """Goes through the logs of the observers for the suspects of one process after the other."""
+    """Goes through the logs of the observers for the candidates of one process after the other."""
 
-    def __init__(self, run: Run, suspects: list[list[Suspects]]) -> None:
+    def __init__(self, run: Run, candidates: list[list[GapCandidates]]) -> None:
         self._run = run
-        self._suspects = suspects
+        self._candidates = candidates
         self._row = np.full(run.message_count, NONE, np.int32)  # where the present q delivers it
-        self._number = np.full(run.message_count, NONE, np.int32)  # place among the suspects
+        self._number = np.full(run.message_count, NONE, np.int32)  # place among the candidates
 
     def gaps(self, q: int) -> Gaps:
         run, here = self._run, self._run.deliveries(q)
         self._row[run.delivered[here]] = run.delivered_row[here]
-        shown = [self._shown(some) for some in self._suspects[q]]
+        shown = [self._shown(some) for some in self._candidates[q]]
         self._row[run.delivered[here]] = NONE
-        messages = np.concatenate([some.messages for some in self._suspects[q]])
+        messages = np.concatenate([some.messages for some in self._candidates[q]])
         by = np.concatenate(shown)
         return Gaps(q, np.unique(messages[by >= BY_CORRECT]), np.unique(messages[by > 0]))
 
-    def _shown(self, some: Suspects) -> Ints:
+    def _shown(self, some: GapCandidates) -> Ints:
         """By whom each of the messages is shown to be a gap; 0: by nobody."""
         run, observers = self._run, some.observers
         ends = np.full(len(observers), NONE, np.int64)
@@ -79,7 +79,7 @@ class _Search:
             self._number[some.messages] = NONE
         return by
 
-    def _are_few(self, some: Suspects) -> bool:
+    def _are_few(self, some: GapCandidates) -> bool:
         """Is it better to look up each message than to read all that the observers deliver?"""
         sizes = np.diff(self._run.delivery_start)[some.observers]
         copies = len(some.messages) * len(some.observers)
@@ -91,8 +91,8 @@ class _Search:
         in the log and their processes from bounds[slot[m]] to bounds[slot[m] + 1]."""
         run = self._run
         wanted = np.zeros(run.message_count, np.bool_)
-        for suspects in self._suspects:
-            for some in filter(self._are_few, suspects):
+        for candidates in self._candidates:
+            for some in filter(self._are_few, candidates):
                 wanted[some.messages] = True
         count = np.count_nonzero(wanted)
         slot = np.full(run.message_count, NONE, np.int32)

@@ -19,12 +19,12 @@ import pyarrow as pa
 from ordercast.judge.kernels import integrity, liveness, precedence, views
 from ordercast.judge.kernels.causality import Causality, Scan, logs_by_group, scan, whole_logs
 from ordercast.judge.kernels.findings import Findings, TwoForms
-from ordercast.judge.kernels.gapless import check_gapless
 from ordercast.judge.kernels.load import build_run
 from ordercast.judge.kernels.membership import Membership, joiners
 from ordercast.judge.kernels.missing_deliveries import MissingDeliveries, MissingInSpan
 from ordercast.judge.kernels.run import NONE, Run
 from ordercast.judge.kernels.total import Orders, check_total
+from ordercast.judge.kernels.total_gapless import check_gapless
 from ordercast.judge.kernels.vsync import check_vsync
 from ordercast.trace.schema import HYBRIDS, PROPERTIES, Verdict
 

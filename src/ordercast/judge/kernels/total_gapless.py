@@ -12,11 +12,11 @@ import numpy as np
 
 from ordercast.judge.kernels.cycles import Edge
 from ordercast.judge.kernels.findings import Evidence, Findings, TwoForms
+from ordercast.judge.kernels.gap_candidates import delivered_within
 from ordercast.judge.kernels.gaps import find_gaps
 from ordercast.judge.kernels.missing_deliveries import MissingInSpan
 from ordercast.judge.kernels.opposites import Opposites
 from ordercast.judge.kernels.run import Bools, Ints, Run
-from ordercast.judge.kernels.suspects import delivered_within
 from ordercast.judge.kernels.total import count_opposites
 
 
