@@ -6,8 +6,8 @@ import pytest
 
 from notation import trace
 from ordercast.judge.kernels import integrity
+from ordercast.judge.kernels.causal_knots import CausalKnots
 from ordercast.judge.kernels.findings import Findings
-from ordercast.judge.kernels.knots import Knots
 from ordercast.judge.kernels.load import build_run
 from ordercast.trace.schema import Event
 from ordercast.trace.tables import event_table
@@ -88,7 +88,7 @@ def test_each_knot_is_one_violation() -> None:
 @pytest.mark.usefixtures("_form")
 def test_what_is_delivered_before_it_is_sent_lies_on_the_cycle() -> None:
     run = run_of(ROUND)
-    early = Knots(run).too_early
+    early = CausalKnots(run).too_early
     named = {(run.processes[run.process_of(row)], run.name(run.message[row]))
              for row in run.delivered_row[early].tolist()}  # fmt: skip
     assert named == {("p", "c"), ("q", "a"), ("r", "b")}

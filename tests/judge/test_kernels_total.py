@@ -12,11 +12,11 @@ from notation import trace
 from ordercast.judge.kernels import (
     compiled,
     cycles,
-    entangled,
     gaps,
-    knots,
+    inversions,
     merge,
-    opposites,
+    order_knots,
+    strong_components,
 )
 from ordercast.judge.kernels.findings import TwoForms
 from ordercast.judge.kernels.gap_candidates import common_order
@@ -37,7 +37,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "compiled":
         monkeypatch.setattr(compiled, "COMPILE_FROM", 0)
     else:
-        for module in (merge, opposites, entangled, knots, gaps):
+        for module in (merge, inversions, order_knots, strong_components, gaps):
             for kernel in vars(module).values():
                 if isinstance(kernel, compiled.Kernel):
                     monkeypatch.setattr(kernel, "_compiled", None)
@@ -258,7 +258,7 @@ def test_knots_between_correct_observers_are_not_tied_together_by_a_crashed_one(
 def test_observers_that_there_is_no_time_to_compare_wholly_count_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(opposites, "COUNTED", 0)
+    monkeypatch.setattr(inversions, "COUNTED", 0)
     found = check_total(delivering("p: abcd\nq: badc"), 20).findings["total.pairwise"]
     assert (counts(found), len(found.plain.evidence)) == ((1, 1), 1)
 

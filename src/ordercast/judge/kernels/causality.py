@@ -9,7 +9,7 @@ are in the past too. So one number per sender says everything, and it needs no w
     clock[p] joins the stamps of what p delivered;  send(m) by p:  clock[p][p] += 1, stamp(m) :=
     clock[p];  delivering the n-th send of s while clock[p][s] >= n is an inversion
 
-A cycle leaves logs waiting for ever. Reachability is still well defined then: see knotted.py.
+A cycle leaves logs waiting for ever. Reachability is still well defined then: see causal_knots.py.
 
 The components of a clock do not depend on each other. A scan may keep only those of some
 senders: then it judges the messages of these, and the parts together judge all.
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ordercast.judge.kernels.causal_knots import stamp_knots
 from ordercast.judge.kernels.compiled import kernel
-from ordercast.judge.kernels.knotted import stamp_knots
 from ordercast.judge.kernels.run import NONE, Ints, Run
 
 FIFO, CAUSAL = 1, 2  # what a delivery inverts, as bits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordercast.judge.kernels.findings import Evidence
-from ordercast.judge.kernels.opposites import Opposites
+from ordercast.judge.kernels.inversions import Inversions
 from ordercast.judge.kernels.run import NONE, Ints, Run
 
 Logs = list[tuple[int, Ints]]  # who delivers which messages of a knot, in order
@@ -24,11 +24,11 @@ class Edge:
     later: int
 
 
-def opposite_edges(opposites: Opposites, line: int, first: int, second: int) -> list[Edge]:
-    """The cycle of two that two messages of a line of `opposites` are."""
+def inversion_edges(inversions: Inversions, line: int, first: int, second: int) -> list[Edge]:
+    """The cycle of two that two messages of a line of `inversions` are."""
     return [
-        Edge(int(opposites.high[line]), first, second),
-        Edge(int(opposites.low[line]), second, first),
+        Edge(int(inversions.high[line]), first, second),
+        Edge(int(inversions.low[line]), second, first),
     ]
 
 

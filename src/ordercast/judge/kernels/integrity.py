@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from ordercast.judge.kernels.causal_knots import CausalKnots, Step
 from ordercast.judge.kernels.causality import Causality
 from ordercast.judge.kernels.findings import Evidence, Findings
-from ordercast.judge.kernels.knots import Knots, Step
 from ordercast.judge.kernels.membership import Membership
 from ordercast.judge.kernels.run import CRASH, END, NONE, Bools, Ints, Run
 from ordercast.trace.schema import KINDS
@@ -25,7 +25,7 @@ def wellformed(run: Run, causality: Causality, limit: int) -> Findings:
     found.violated_many(partial(_after_the_last, run), _stops_before_the_last(run))
     found.violated_many(partial(_sent_twice, run), run.repeated_sends)
     if causality.cyclic:
-        found.violated_many(partial(_cycle, run), Knots(run).rounds())
+        found.violated_many(partial(_cycle, run), CausalKnots(run).rounds())
     return found
 
 
@@ -125,7 +125,7 @@ def no_creation(run: Run, causality: Causality, limit: int) -> Findings:
     elsewhere = _in_another_group(run)
     found.violated_many(partial(_other_group, run), elsewhere)
     if causality.cyclic:
-        early = Knots(run).too_early
+        early = CausalKnots(run).too_early
         found.violated_many(partial(_too_early, run), early[~np.isin(early, elsewhere)])
     return found
 

@@ -14,22 +14,22 @@ from ordercast.judge.kernels.cycles import Edge
 from ordercast.judge.kernels.findings import Evidence, Findings, TwoForms
 from ordercast.judge.kernels.gap_candidates import delivered_within
 from ordercast.judge.kernels.gaps import find_gaps
+from ordercast.judge.kernels.inversions import Inversions
 from ordercast.judge.kernels.missing_deliveries import MissingInSpan
-from ordercast.judge.kernels.opposites import Opposites
 from ordercast.judge.kernels.run import Bools, Ints, Run
-from ordercast.judge.kernels.total import count_opposites
+from ordercast.judge.kernels.total import count_inversions
 
 
 def check_gapless(
     run: Run,
     missing: Sequence[Sequence[MissingInSpan]],
-    disordered: Opposites,
-    disordered_uniform: Opposites,
+    disordered: Inversions,
+    disordered_uniform: Inversions,
     limit: int,
 ) -> TwoForms:
     """`missing` by process; `disordered`: who disagrees inside which group, in both forms."""
     found = TwoForms(
-        count_opposites(run, disordered, limit), count_opposites(run, disordered_uniform, limit)
+        count_inversions(run, disordered, limit), count_inversions(run, disordered_uniform, limit)
     )
     everyone = np.ones(len(run.processes), np.bool_)
     for gaps in find_gaps(run, missing):

@@ -24,7 +24,7 @@ COUNTED = 2_000_000_000  # messages looked up; of two observers that come later,
 
 
 @dataclass
-class Opposites:
+class Inversions:
     """One line for each two observers of a scope that disagree: sorted by scope and observers.
 
     `high` delivers `first` before `second`, `low` the other way round.
@@ -40,13 +40,13 @@ class Opposites:
     def __len__(self) -> int:
         return len(self.low)
 
-    def between(self, observers: Bools) -> Opposites:
+    def between(self, observers: Bools) -> Inversions:
         """Those where both are among `observers`."""
         return self.only(observers[self.low] & observers[self.high])
 
-    def only(self, chosen: Ints | Bools) -> Opposites:
+    def only(self, chosen: Ints | Bools) -> Inversions:
         """These lines."""
-        return Opposites(
+        return Inversions(
             self.group[chosen], self.low[chosen], self.high[chosen],
             self.first[chosen], self.second[chosen], self.knots[chosen],
         )  # fmt: skip
@@ -72,13 +72,13 @@ def _log(run: Run, process: int, group: int) -> Ints:
     return log if group == NONE else log[run.group_of[log] == group]
 
 
-def no_opposites() -> Opposites:
+def no_inversions() -> Inversions:
     """Nobody disagrees."""
     nothing = np.empty(0, np.int32)
-    return Opposites(nothing, nothing, nothing, nothing, nothing, nothing)
+    return Inversions(nothing, nothing, nothing, nothing, nothing, nothing)
 
 
-def opposites_by_group(run: Run, sequences: Sequences, merged: Merged) -> Opposites:
+def inversions_by_group(run: Run, sequences: Sequences, merged: Merged) -> Inversions:
     """Who disagrees inside which group. `sequences` by group, `merged` to the end."""
     scopes: list[list[int]] = [[] for _ in run.processes]
     for p, scope in zip(sequences.process.tolist(), sequences.scope.tolist(), strict=True):
@@ -92,9 +92,9 @@ def opposites_by_group(run: Run, sequences: Sequences, merged: Merged) -> Opposi
     return _find(run, sequences, merged, partners)
 
 
-def opposites_overall(
+def inversions_overall(
     run: Run, sequences: Sequences, merged: Merged, by_group: Sequences
-) -> Opposites:
+) -> Inversions:
     """Who disagrees over all groups. Whole logs, `merged` to the end.
 
     Only processes that deliver of one group have messages in common.
@@ -113,7 +113,7 @@ def opposites_overall(
 
 def _find(
     run: Run, sequences: Sequences, merged: Merged, partners: Callable[[int], Ints]
-) -> Opposites:
+) -> Inversions:
     """`partners(p)`: the sequences to be compared with the log of p."""
     strays = _strays(run, sequences, merged)
     count_knots = _count_knots.for_size(len(strays.messages) * len(run.processes))
@@ -225,14 +225,14 @@ def _count_knots(
     return looks
 
 
-def _pairs(lines: list[Ints], sequences: Sequences) -> Opposites:
+def _pairs(lines: list[Ints], sequences: Sequences) -> Inversions:
     """Each two observers of a scope, whichever was compared with which."""
     if not lines:
-        return no_opposites()
+        return no_inversions()
     scope, p, q, earlier, later, knots = np.concatenate(lines, axis=1)
     low, high, up = np.minimum(p, q), np.maximum(p, q), q > p
     order = np.lexsort((high, low, scope))
-    found = Opposites(
+    found = Inversions(
         group=np.array(sequences.groups, np.int32)[scope],
         low=low,
         high=high,

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordercast.judge.kernels.compiled import kernel
-from ordercast.judge.kernels.knots import find_knots
 from ordercast.judge.kernels.merge import Merged, Sequences
 from ordercast.judge.kernels.run import NONE, Bools, Ints, Run
+from ordercast.judge.kernels.strong_components import strong_components
 
 
 @dataclass(frozen=True)
-class Entangled:
+class OrderKnots:
     """The knots of all scopes, numbered by scope and then by rank."""
 
     count: int
@@ -42,7 +42,7 @@ class Entangled:
         return found
 
 
-def entangled(run: Run, sequences: Sequences, taking: Bools, merged: Merged) -> Entangled:
+def order_knots(run: Run, sequences: Sequences, taking: Bools, merged: Merged) -> OrderKnots:
     """The knots of the sequences for which `taking` holds; `merged` are all, to the end."""
     candidates = np.flatnonzero(merged.stuck[sequences.scope] & taking).tolist()
     doubtful = _gone_back_over(run, sequences, candidates, merged)
@@ -54,7 +54,7 @@ def entangled(run: Run, sequences: Sequences, taking: Bools, merged: Merged) -> 
     _close_rings(messages, np.full(run.message_count, NONE, np.int32), first, ring)
     places = np.arange(len(messages), dtype=np.int32)
     # A place comes after the one before it in its log, and all places of a message in a ring.
-    place_knot, _ = find_knots(bounds, np.ones(len(messages), np.int8), places, ring)
+    place_knot, _ = strong_components(bounds, np.ones(len(messages), np.int8), places, ring)
     met = np.flatnonzero(first != NONE)
     knot = place_knot[first[met]]
     tied = np.bincount(knot, minlength=1)[knot] > 1
@@ -66,7 +66,7 @@ def entangled(run: Run, sequences: Sequences, taking: Bools, merged: Merged) -> 
     by_rank[np.argsort(begins)] = np.arange(len(begins))
     knot_of = np.full(run.message_count, NONE, np.int32)
     knot_of[met[order]] = by_rank[number]
-    return Entangled(len(begins), knot_of, scope[order][np.sort(begins)], sequences, taking)
+    return OrderKnots(len(begins), knot_of, scope[order][np.sort(begins)], sequences, taking)
 
 
 def _gone_back_over(run: Run, sequences: Sequences, candidates: list[int], merged: Merged) -> Bools:
