@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from certificates import authority, signed
+from listeners import closed_port, fake_node, speaker
 from ordercast import Node
 from ordercast.cli.app import app
 from ordercast.cli.doctor import exit_code
@@ -17,7 +18,6 @@ from ordercast.cli.exits import console
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.transport.security import Security
-from patients import closed_port, patient, speaker
 
 
 def invoke(*words: str, **environment: str):
@@ -74,7 +74,7 @@ async def test_json_is_the_same_as_data() -> None:
 
 
 async def test_what_strangers_say_is_neither_markup_nor_a_command_to_the_terminal() -> None:
-    async with patient(state="[bold]\x1b[2J") as alice:
+    async with fake_node(state="[bold]\x1b[2J") as alice:
         done = await invoked(alice.address)
     assert "\x1b[2J" not in done.stdout
     assert r"[bold]\x1b[2J" in done.stdout
@@ -105,7 +105,7 @@ def test_notes_alone_are_healthy_and_warnings_are_not() -> None:
 async def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path: Path) -> None:
     key = "0123456789abcdef" * 2
     (tmp_path / "key").write_text(f"{key}\n")
-    async with patient(security=Security.given(key, None)) as alice:
+    async with fake_node(security=Security.given(key, None)) as alice:
         without = await invoked(alice.address, "--json")
         from_file = await invoked(alice.address, "--key-file", str(tmp_path / "key"))
         from_environment = await invoked(alice.address, ORDERCAST_KEY=key)
@@ -115,7 +115,7 @@ async def test_the_key_comes_from_a_file_or_from_the_environment(tmp_path: Path)
 
 async def test_certificates_are_given_as_three_files() -> None:
     mine = signed("carol")
-    async with patient(security=Security.given(None, signed("alice"))) as alice:
+    async with fake_node(security=Security.given(None, signed("alice"))) as alice:
         done = await invoked(
             alice.address, "--tls-cert", str(mine.certificate), "--tls-key", str(mine.key),
             "--tls-ca", str(mine.authority),

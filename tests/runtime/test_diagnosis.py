@@ -16,6 +16,7 @@ from msgspec import convert
 import ordercast as oc
 from certificates import authority, signed
 from datagrams import free_group
+from listeners import closed_port, entry, fake_node, firewall, free_port, speaker, translated
 from ordercast.errors import ConfigError, UsageError
 from ordercast.runtime.control import DialbackReply
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE
@@ -34,7 +35,6 @@ from ordercast.transport.security import Security
 from ordercast.transport.tls import Tls
 from ordercast.wire.control import Refuse
 from ordercast.wire.opening import pack_opening
-from patients import closed_port, entry, firewall, free_port, patient, speaker, translated
 
 PATIENCE = 20.0  # seconds; nothing here needs a hundredth of it ...
 BRIEFLY = 0.5  # ... except silence
@@ -82,7 +82,7 @@ async def test_two_nodes_and_a_third_that_may_come_are_healthy() -> None:
 
 
 async def test_what_was_not_given_is_not_checked_and_that_is_said() -> None:
-    async with patient() as alice:
+    async with fake_node() as alice:
         diagnosis = await examined(alice.address)
     assert diagnosis.healthy
     assert [one.why.partition(" to have")[0] for one in diagnosis.skipped] == [
@@ -155,7 +155,7 @@ async def test_another_program_at_the_port_is_named(words, waits_for, who) -> No
 
 
 async def test_a_seed_that_fails_beside_one_that_works_is_a_warning_and_comes_last() -> None:
-    async with patient() as alice:
+    async with fake_node() as alice:
         diagnosis = await examined(closed_port(), alice.address, name="alice")
     found = [(finding.level, finding.code) for finding in diagnosis.worst_first()]
     assert found == [("fault", "name_taken"), ("warning", "refused")]
@@ -218,7 +218,7 @@ def signed_for_later() -> Tls:
 
 
 async def test_nodes_with_the_same_authority_and_key_are_healthy() -> None:
-    async with patient(security=Security.given(KEY, signed("alice"))) as alice:
+    async with fake_node(security=Security.given(KEY, signed("alice"))) as alice:
         security = Security.given(KEY, signed("carol"))
         diagnosis = await examined(alice.address, security=security, bind="127.0.0.1:0")
     assert not diagnosis.findings and diagnosis.answered == 1
@@ -234,12 +234,12 @@ async def test_a_real_node_with_a_key_and_tls_is_examined_with_both_and_hidden_w
 
 
 async def test_plain_text_against_a_node_with_tls_is_told() -> None:
-    async with patient(security=with_tls("alice")) as alice:
+    async with fake_node(security=with_tls("alice")) as alice:
         assert "it speaks TLSv1.3" in the_one(await examined(alice.address), "tls_there")
 
 
 async def test_tls_against_a_node_with_plain_text_is_told() -> None:
-    async with patient() as alice:
+    async with fake_node() as alice:
         diagnosis = await examined(alice.address, security=with_tls("carol"))
     assert "answers in plain text; you use TLS" in the_one(diagnosis, "plain_there")
 
@@ -328,7 +328,7 @@ def test_the_fault_of_ones_own_certificate_is_named(tls, fault: str) -> None:
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
 async def test_a_key_that_does_not_fit_is_told(theirs, ours, said: str, encrypted: bool) -> None:
     certificate = signed("alice") if encrypted else None
-    async with patient(security=Security.given(theirs, certificate)) as alice:
+    async with fake_node(security=Security.given(theirs, certificate)) as alice:
         diagnosis = await examined(alice.address, security=Security.given(ours, certificate))
     assert the_one(diagnosis, "key") == said
 
@@ -343,7 +343,7 @@ async def test_another_clusters_name_is_told_with_both_names() -> None:
 
 
 async def test_another_wire_version_is_told_with_both_numbers() -> None:
-    async with patient(version=9) as alice:
+    async with fake_node(version=9) as alice:
         seen = the_one(await examined(alice.address), "version")
     assert "wire versions 9 to 9, not 1 to 1" in seen
 
@@ -356,7 +356,7 @@ async def test_a_node_that_has_too_many_strangers_says_so_itself() -> None:
 
 
 async def test_a_status_that_is_none_is_told() -> None:
-    async with patient() as alice:
+    async with fake_node() as alice:
         alice.raw_status = b'{"state": 7}'
         assert "not readable" in the_one(await examined(alice.address), "status")
 
@@ -456,7 +456,7 @@ async def test_seeds_of_several_clusters_of_one_name_are_told() -> None:
 
 
 async def test_sides_of_a_partition_are_told_by_their_coordinators() -> None:
-    async with patient("alice", run="r") as alice, patient("bob", run="r") as bob:
+    async with fake_node("alice", run="r") as alice, fake_node("bob", run="r") as bob:
         bob.status["nodes"].append(entry("carol", bob.address))
         diagnosis = await examined(alice.address, bob.address)
     seen = next(f.seen for f in diagnosis.findings if f.code == "partition")
@@ -473,8 +473,8 @@ def cut_off(*missing: str, **about: Any) -> dict[str, Any]:
 
 async def test_where_nobody_goes_on_the_command_that_recovers_is_named() -> None:
     async with (
-        patient("alice", stats=cut_off("bob", "carol")) as alice,
-        patient("bob", state="joining", nodes=[], incarnation=0) as bob,
+        fake_node("alice", stats=cut_off("bob", "carol")) as alice,
+        fake_node("bob", state="joining", nodes=[], incarnation=0) as bob,
     ):
         alice.status["nodes"].append(entry("bob", bob.address))
         diagnosis = await examined(alice.address, cluster="ordercast")
@@ -492,8 +492,8 @@ async def test_where_nobody_goes_on_the_command_that_recovers_is_named() -> None
 async def test_the_command_that_recovers_is_asked_where_fewest_are_missing() -> None:
     listed = cut_off("carol", "dave", electorate=["alice", "bob", "carol"])
     async with (
-        patient("alice", stats=cut_off("bob", "carol", "dave"), run="r") as alice,
-        patient("bob", stats=listed, run="r", coordinator="alice#1") as bob,
+        fake_node("alice", stats=cut_off("bob", "carol", "dave"), run="r") as alice,
+        fake_node("bob", stats=listed, run="r", coordinator="alice#1") as bob,
     ):
         security = Security.given(key=KEY, tls=None)
         diagnosis = Diagnosis()
@@ -508,7 +508,7 @@ async def test_the_command_that_recovers_is_asked_where_fewest_are_missing() -> 
 
 
 async def test_without_any_voter_nothing_can_be_recovered_and_that_is_said() -> None:
-    async with patient("worker", stats=cut_off("alice", "bob", "carol")) as worker:
+    async with fake_node("worker", stats=cut_off("alice", "bob", "carol")) as worker:
         diagnosis = await examined(worker.address)
     assert the_one(diagnosis, "no_voter").endswith("no node that votes is here")
     assert "recover" not in diagnosis.findings[0].cure
@@ -516,7 +516,7 @@ async def test_without_any_voter_nothing_can_be_recovered_and_that_is_said() -> 
 
 async def test_nobody_is_told_to_recover_while_others_go_on() -> None:
     stats = cut_off("bob", "carol")
-    async with patient("alice", stats=stats, run="r") as alice, patient("bob", run="r") as bob:
+    async with fake_node("alice", stats=stats, run="r") as alice, fake_node("bob", run="r") as bob:
         alice.status["nodes"].append(entry("bob", bob.address))
         diagnosis = await examined(alice.address, bob.address)
     assert set(codes(diagnosis)) == {"partition"}
@@ -524,19 +524,22 @@ async def test_nobody_is_told_to_recover_while_others_go_on() -> None:
         "others that answer are not cut off" in finding.seen for finding in diagnosis.findings
     )
     assert "recover" not in "".join(finding.cure for finding in diagnosis.findings)
-    async with patient("alice", stats=stats) as alice, patient("bob") as bob:  # with a run= each
+    async with (
+        fake_node("alice", stats=stats) as alice,
+        fake_node("bob") as bob,
+    ):  # with a run= each
         alice.status["nodes"].append(entry("bob", bob.address))
         assert set(codes(await examined(alice.address, bob.address))) == {"partition"}
 
 
 async def test_a_cluster_that_was_begun_beside_one_without_a_majority_does_not_hide_it() -> None:
-    async with patient("alice", stats=cut_off("bob", "carol")) as alice, patient("bob") as bob:
+    async with fake_node("alice", stats=cut_off("bob", "carol")) as alice, fake_node("bob") as bob:
         diagnosis = await examined(alice.address, bob.address)
     assert codes(diagnosis) == ["no_majority", "each_alone"]
 
 
 async def test_sides_that_count_the_same_node_as_theirs_were_one_cluster() -> None:
-    async with patient("alice") as alice, patient("bob") as bob:
+    async with fake_node("alice") as alice, fake_node("bob") as bob:
         bob.status["nodes"].append(entry("alice", alice.address))
         diagnosis = await examined(alice.address, bob.address)
     assert codes(diagnosis) == ["partition"]
@@ -544,7 +547,7 @@ async def test_sides_that_count_the_same_node_as_theirs_were_one_cluster() -> No
 
 async def test_nodes_that_know_different_nodes_are_told() -> None:
     about = {"run": "r", "coordinator": "alice#1"}
-    async with patient("alice", **about) as alice, patient("bob", **about) as bob:
+    async with fake_node("alice", **about) as alice, fake_node("bob", **about) as bob:
         bob.status["nodes"].append(entry("alice", alice.address))
         seen = the_one(await examined(alice.address, bob.address), "lists_differ")
     assert seen == "alice#1 does not know bob#1, which others know"
@@ -552,7 +555,7 @@ async def test_nodes_that_know_different_nodes_are_told() -> None:
 
 async def test_nodes_that_all_wait_for_each_other_are_told_that_nobody_leads() -> None:
     looking = {"state": "joining", "nodes": []}
-    async with patient("alice", **looking) as alice, patient("bob", **looking) as bob:
+    async with fake_node("alice", **looking) as alice, fake_node("bob", **looking) as bob:
         alice.thinks = 0.1  # who answers first is not named first
         seen = the_one(await examined(alice.address, bob.address), "nobody_leads")
     assert seen == "alice, bob look for a cluster themselves, and nobody leads one"
@@ -572,13 +575,13 @@ async def test_a_node_that_looks_for_its_cluster_beside_one_that_has_one_is_told
 
 async def test_a_node_that_is_out_of_its_cluster_says_why() -> None:
     out = {"state": "out", "nodes": [], "out_reason": "it cannot come back yet: refused"}
-    async with patient(**out) as alice:
+    async with fake_node(**out) as alice:
         seen = the_one(await examined(alice.address), "out")
     assert seen == "'alice' is out: it cannot come back yet: refused"
 
 
 async def test_a_node_in_another_state_says_which() -> None:
-    async with patient(state="ended") as alice:
+    async with fake_node(state="ended") as alice:
         assert "says that it is 'ended'" in the_one(await examined(alice.address), "not_running")
 
 
@@ -592,14 +595,14 @@ async def test_nodes_of_one_cluster_that_record_under_different_names_are_one() 
 
 async def test_a_member_that_cannot_be_reached_from_here_is_told() -> None:
     gone = closed_port()
-    async with patient() as alice:
+    async with fake_node() as alice:
         alice.status["nodes"].append(entry("bob", gone))
         seen = the_one(await examined(alice.address), "member_unreachable")
     assert seen.startswith("bob#1 is in the cluster, but from here: connection refused")
 
 
 async def test_another_node_at_a_members_address_is_told() -> None:
-    async with patient() as alice, patient("mallory", run="run of alice") as mallory:
+    async with fake_node() as alice, fake_node("mallory", run="run of alice") as mallory:
         mallory.status |= {"coordinator": "alice#1", "leads": False}
         alice.status["nodes"].append(entry("bob", mallory.address))
         diagnosis = await examined(alice.address)
@@ -609,7 +612,7 @@ async def test_another_node_at_a_members_address_is_told() -> None:
 
 async def test_nodes_of_different_releases_are_only_noted() -> None:
     about = {"run": "r", "coordinator": "alice#1"}
-    async with patient("alice", **about) as alice, patient("bob", version=1, **about) as bob:
+    async with fake_node("alice", **about) as alice, fake_node("bob", version=1, **about) as bob:
         bob.status["version"] = "0.0.9"
         bob.status["nodes"] = alice.status["nodes"] = [
             entry("alice", alice.address), entry("bob", bob.address),
@@ -622,7 +625,7 @@ async def test_nodes_of_different_releases_are_only_noted() -> None:
 
 
 async def test_a_node_that_cannot_reach_back_is_told() -> None:
-    async with patient() as alice, translated(alice.address, "127.0.0.3") as address:
+    async with fake_node() as alice, translated(alice.address, "127.0.0.3") as address:
         diagnosis = await examined(address, bind="127.0.0.1:0")
     seen = the_one(diagnosis, "way_back")
     assert seen.startswith("this machine reaches alice#1, but alice#1 cannot reach it back")
@@ -631,14 +634,14 @@ async def test_a_node_that_cannot_reach_back_is_told() -> None:
 async def test_a_node_that_reaches_somebody_else_is_told() -> None:
     port = free_port()
     somebody = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.3", port)
-    async with somebody, patient() as alice, translated(alice.address, "127.0.0.3") as address:
+    async with somebody, fake_node() as alice, translated(alice.address, "127.0.0.3") as address:
         diagnosis = await examined(address, bind=f"127.0.0.1:{port}")
     assert "somebody else took the call" in the_one(diagnosis, "way_back_elsewhere")
 
 
 async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
     monkeypatch.setattr("ordercast.runtime.diagnosis.way_back.PAUSE_SECONDS", 0.0)
-    async with patient(reply=DialbackReply("busy", "one at a time")) as alice:
+    async with fake_node(reply=DialbackReply("busy", "one at a time")) as alice:
         diagnosis = await examined(alice.address, bind="127.0.0.1:0")
     assert diagnosis.healthy
     assert any("is busy calling others back" in one.why for one in diagnosis.skipped)
@@ -646,14 +649,14 @@ async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
 
 async def test_that_not_all_of_many_nodes_were_asked_to_call_back_is_said(monkeypatch) -> None:
     monkeypatch.setattr("ordercast.runtime.diagnosis.diagnose.MAX_CALLS", 1)
-    async with patient("alice") as alice, patient("bob") as bob:
+    async with fake_node("alice") as alice, fake_node("bob") as bob:
         diagnosis = await examined(alice.address, bob.address, bind="127.0.0.1:0")
     assert "1 nodes were asked; the others were not" in {one.why for one in diagnosis.skipped}
 
 
 async def test_that_not_all_members_were_tried_is_said(monkeypatch) -> None:
     monkeypatch.setattr("ordercast.runtime.diagnosis.diagnose.MAX_MEMBERS", 1)
-    async with patient("alice") as alice:
+    async with fake_node("alice") as alice:
         alice.status["nodes"] += [entry("bob", closed_port()), entry("carol", closed_port())]
         diagnosis = await examined(alice.address)
     assert codes(diagnosis) == ["member_unreachable"]
@@ -661,14 +664,14 @@ async def test_that_not_all_members_were_tried_is_said(monkeypatch) -> None:
 
 
 async def test_a_port_that_is_taken_is_told() -> None:
-    async with patient() as alice, speaker() as taken:
+    async with fake_node() as alice, speaker() as taken:
         assert "listens there already" in the_one(
             await examined(alice.address, bind=taken), "bind_taken"
         )
 
 
 async def test_an_address_of_another_machine_is_no_place_to_listen() -> None:
-    async with patient() as alice:
+    async with fake_node() as alice:
         insecure = Security.given(None, None, True)
         diagnosis = await examined(alice.address, bind="192.0.2.1:7700", security=insecure)
     assert the_one(diagnosis, "bind_elsewhere").startswith("bind=192.0.2.1:7700: ")
@@ -705,14 +708,14 @@ async def test_heartbeats_that_another_node_would_not_wait_for_are_told() -> Non
 
 
 async def test_heartbeats_that_differ_are_a_warning() -> None:
-    async with patient(heartbeat_ms=300) as alice:
+    async with fake_node(heartbeat_ms=300) as alice:
         diagnosis = await examined(alice.address, options={"heartbeat_ms": 200})
     the_one(diagnosis, "heartbeats_differ")
     assert not diagnosis.healthy
 
 
 async def test_round_trips_that_are_too_slow_for_the_heartbeats_are_told() -> None:
-    async with patient(heartbeat_ms=1, suspect_ms=2) as alice:
+    async with fake_node(heartbeat_ms=1, suspect_ms=2) as alice:
         serve = alice.on_frames
 
         def slowly(conn, frames) -> None:
@@ -726,7 +729,7 @@ async def test_round_trips_that_are_too_slow_for_the_heartbeats_are_told() -> No
 async def test_a_second_cluster_that_a_node_knows_of_is_told() -> None:
     other = {"coordinator": "carol#1", "address": "127.0.0.1:7799", "nodes": 2}
     stats = {"nodes": 1, "max_nodes": 9, "other_clusters": [other]}
-    async with patient("alice", stats=stats) as alice:
+    async with fake_node("alice", stats=stats) as alice:
         seen = the_one(await examined(alice.address), "second_cluster")
     assert "127.0.0.1:7799 answers as another one of that name, coordinated by carol#1" in seen
 
@@ -734,7 +737,7 @@ async def test_a_second_cluster_that_a_node_knows_of_is_told() -> None:
 async def test_a_trace_that_cannot_be_written_is_told() -> None:
     recorder = {"failing": "No space left on device", "lost": 7}
     stats = {"nodes": 1, "max_nodes": 9, "recorder": recorder}
-    async with patient("alice", stats=stats) as alice:
+    async with fake_node("alice", stats=stats) as alice:
         seen = the_one(await examined(alice.address), "trace_fails")
     assert seen == (
         "alice#1 cannot write its trace (No space left on device); 7 records are missing so far"
@@ -744,7 +747,7 @@ async def test_a_trace_that_cannot_be_written_is_told() -> None:
 async def test_an_event_loop_that_stands_still_is_told() -> None:
     stalls = {"longest_ms": 1500.0, "seconds_ago": 60.0, "notable": 3}
     stats = {"nodes": 1, "max_nodes": 9, "loop_stalls": stalls}
-    async with patient(stats=stats) as alice:
+    async with fake_node(stats=stats) as alice:
         seen = the_one(await examined(alice.address), "stalls")
     assert seen.startswith("the event loop of alice#1 stood still for 1500 ms, 60 s ago")
 
@@ -782,7 +785,7 @@ async def test_a_stall_is_forgotten_after_a_while_and_a_longer_one_takes_its_pla
 async def test_a_member_whose_program_does_not_read_is_told_once_whoever_says_it() -> None:
     stats = {"groups": {"g": {"slow_members": {"bob": 12.5}}}}
     guest = {"guest_of": {"g": {"slow_members": {"bob": 12.0}}}}
-    async with patient("alice", stats=stats) as alice, patient("carol", stats=guest) as carol:
+    async with fake_node("alice", stats=stats) as alice, fake_node("carol", stats=guest) as carol:
         diagnosis = await examined(alice.address, carol.address)
     (finding,) = [one for one in diagnosis.findings if one.code == "slow_member"]
     assert finding.where == "bob"
@@ -791,14 +794,14 @@ async def test_a_member_whose_program_does_not_read_is_told_once_whoever_says_it
 
 async def test_a_loop_that_stands_now_is_told_by_those_who_hear_its_pulses() -> None:
     stats = {"pulses": {"port": 7700, "standing_still": {"bob": 3.5}}}
-    async with patient("alice", stats=stats) as alice:
+    async with fake_node("alice", stats=stats) as alice:
         seen = the_one(await examined(alice.address), "standing")
     assert seen == "the event loop of bob stands still, for 3.5 s"
 
 
 async def test_pulses_that_do_not_arrive_are_noted() -> None:
     stats = {"pulses": {"port": 7700, "never_heard_from": ["bob", "carol"]}}
-    async with patient("alice", stats=stats) as alice:
+    async with fake_node("alice", stats=stats) as alice:
         diagnosis = await examined(alice.address)
     assert the_one(diagnosis, "no_pulses") == "no pulse has come at UDP port 7700 from bob, carol"
     assert {one.level for one in diagnosis.findings} == {"note"}

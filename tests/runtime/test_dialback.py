@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import ordercast as oc
+from listeners import closed_port
 from ordercast.errors import PeerError
 from ordercast.runtime.control import (
     Control,
@@ -18,7 +19,6 @@ from ordercast.runtime.control import (
 from ordercast.runtime.query_client import QueryClient
 from ordercast.transport.tcp import Connection, connect
 from ordercast.wire.control import Hello
-from patients import closed_port
 
 
 class Caller:

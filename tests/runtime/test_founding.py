@@ -12,11 +12,11 @@ import pytest
 
 import ordercast as oc
 from cables import free_addresses, until
+from listeners import closed_port
 from ordercast.runtime import founding, rivals
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.subject import Subject
-from patients import closed_port
 
 FAST = {"heartbeat_ms": 50, "suspect_ms": 400}
 

@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import ordercast as oc
+from listeners import closed_port
 from ordercast.cli.app import app
 from ordercast.cli.exits import BAD_INPUT
 from ordercast.runtime.control import Goodbye, encode
 from ordercast.runtime.options import NodeOptions
-from patients import closed_port
 
 FAST = {"heartbeat_ms": 50, "suspect_ms": 400}
 PATIENT = {"suspect_ms": 60_000, "close_timeout": 0.2}

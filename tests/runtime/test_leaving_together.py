@@ -10,8 +10,8 @@ import time
 import pytest
 
 import ordercast as oc
+from listeners import free_port
 from ordercast.runtime.closing import PARTING
-from patients import free_port
 
 COMPLAINT = "did not leave"
 

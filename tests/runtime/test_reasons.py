@@ -8,13 +8,13 @@ import ssl
 import pytest
 
 import ordercast as oc
+from listeners import closed_port, fake_node, speaker
 from ordercast.errors import PeerError
 from ordercast.runtime.diagnosis.diagnose import diagnose
 from ordercast.runtime.diagnosis.findings import Diagnosis
 from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.reasons import trouble_of
 from ordercast.transport.security import Security
-from patients import closed_port, patient, speaker
 
 
 async def join_at(address: str) -> tuple[str, str]:
@@ -47,7 +47,7 @@ async def test_a_join_names_the_program_that_has_the_port() -> None:
 
 
 async def test_a_join_says_both_names_of_the_cluster() -> None:
-    async with patient(cluster="prod") as alice:
+    async with fake_node(cluster="prod") as alice:
         reason, text = await join_at(alice.address)
         assert text.count(f"{alice.address}: ") == 1
         words = "this is cluster 'prod', not 'ordercast'"
@@ -56,7 +56,7 @@ async def test_a_join_says_both_names_of_the_cluster() -> None:
 
 @pytest.mark.parametrize(("theirs", "ours"), [("k" * 32, None), ("k" * 32, "o" * 32)])
 async def test_a_join_without_the_right_key_speaks_of_the_key(theirs, ours) -> None:
-    async with patient(security=Security.given(theirs, None)) as alice:
+    async with fake_node(security=Security.given(theirs, None)) as alice:
         with pytest.raises(oc.JoinTimeout, match="key"):
             await oc.Node("bob", seeds=[alice.address], key=ours, join_timeout=0.3).start()
 

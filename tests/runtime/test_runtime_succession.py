@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 import ordercast as oc
+from listeners import free_port
 from ordercast.membership.node_view import NodeEntry
 from ordercast.protocols.registry import PROTOCOLS
-from patients import free_port
 
 ORDERS = [p for p in ("sequencer_pb", "cbcast", "agreed", "javagroups") if p in PROTOCOLS]
 

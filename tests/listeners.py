@@ -27,7 +27,7 @@ from ordercast.wire.control import Hello
 from ordercast.wire.frame import Frame
 
 
-class Patient:
+class FakeNode:
     """Answers as a node does, and says what it is told to say."""
 
     def __init__(self, reply: DialbackReply | None) -> None:
@@ -60,7 +60,7 @@ class Patient:
 
 
 @asynccontextmanager
-async def patient(
+async def fake_node(
     name: str = "alice",
     *,
     cluster: str = "ordercast",
@@ -68,9 +68,9 @@ async def patient(
     security: Security = NONE,
     reply: DialbackReply | None = None,
     **status: Any,
-) -> AsyncIterator[Patient]:
+) -> AsyncIterator[FakeNode]:
     """A node that leads a cluster of its own, unless its status says otherwise."""
-    one = Patient(reply)
+    one = FakeNode(reply)
     hello = Hello(
         cluster=cluster, name=name, incarnation=1, version_min=version, version_max=version
     )
