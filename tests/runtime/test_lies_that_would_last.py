@@ -6,10 +6,10 @@ import pytest
 
 import ordercast as oc
 from ordercast.membership.node_view import NodeEntry
-from ordercast.runtime import directory
+from ordercast.runtime import node_directory
 from ordercast.runtime.control import Admitted, Apply, Enter, Refused
 from ordercast.runtime.coordination import MAX_UNSEEN
-from ordercast.runtime.directory import Directory
+from ordercast.runtime.node_directory import NodeDirectory
 from ordercast.runtime.options import NodeOptions
 from ordercast.views import target
 from ordercast.views.plausible import MAX_GROUP
@@ -54,7 +54,7 @@ async def test_starts_that_this_cluster_did_not_see_are_believed() -> None:
 async def test_those_who_were_let_in_and_did_not_come_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(directory, "MAX_PAST", 3)
+    monkeypatch.setattr(node_directory, "MAX_PAST", 3)
     async with oc.Node("alice", bootstrap=True) as alice:
         known = alice._presence.directory
         for number in range(8):
@@ -72,8 +72,8 @@ async def test_those_who_were_let_in_and_did_not_come_are_forgotten(
 def test_of_nodes_that_are_gone_the_last_names_are_kept_and_no_incarnation_comes_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(directory, "MAX_PAST", 2)
-    known = Directory()
+    monkeypatch.setattr(node_directory, "MAX_PAST", 2)
+    known = NodeDirectory()
     for pid in range(6):
         known.meet(NodeEntry(pid, f"worker{pid}", pid + 1))
         known.remove(pid)

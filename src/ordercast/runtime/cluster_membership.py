@@ -41,7 +41,7 @@ from ordercast.runtime.join_timeouts import (
 from ordercast.runtime.lost_majority import way_out
 from ordercast.runtime.plausible import check_entry
 from ordercast.runtime.reasons import why_unreachable
-from ordercast.runtime.search import Search
+from ordercast.runtime.lost_node_search import LostNodeSearch
 from ordercast.runtime.sending import Sending
 from ordercast.transport.tcp import Connection
 from ordercast.views.groups import GroupEntry
@@ -63,7 +63,7 @@ class ClusterMembership:
         self._presence = presence
         self._admitted_by = admitted_by
         self.requests = GroupRequests(presence)
-        self.search = Search(presence)
+        self.search = LostNodeSearch(presence)
         loop = asyncio.get_running_loop()
         self._is_in: asyncio.Future[None] = loop.create_future()
         self._is_away: asyncio.Future[None] = loop.create_future()

@@ -45,7 +45,7 @@ from ordercast.runtime.control import (
 from ordercast.runtime.control_table import Speaker, Standing, Verdict, admit, who
 from ordercast.runtime.coordination import Coordination
 from ordercast.runtime.dialback import ReturnCalls
-from ordercast.runtime.directory import Directory
+from ordercast.runtime.node_directory import NodeDirectory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.founding import Founding
 from ordercast.runtime.held_back import PresenceNames
@@ -114,7 +114,7 @@ class Presence:
         self.after = after
         self.former = former
         self.lifetime = lifetime  # what it shares with the Presences before and after it
-        self.directory = Directory()
+        self.directory = NodeDirectory()
         self.peers = Peers(
             self, hello, options.for_connections(), options.max_nodes, options.join_timeout,
             security,

@@ -22,7 +22,7 @@ SELDOM = 5  # ... and so many times less often the others: if the coordinator is
 REACH_S = 0.9  # that an address gets to answer: less than a round, so each round asks again
 
 
-class Search:
+class LostNodeSearch:
     """Dials those who are missing, again and again until they are back."""
 
     def __init__(self, presence: Presence) -> None:

@@ -10,7 +10,7 @@ from ordercast.membership.node_view import NodeEntry
 MAX_PAST = 4096  # names of nodes that were in the cluster and are gone; and of those never in it
 
 
-class Directory:
+class NodeDirectory:
     """All nodes that are in or about to be, and the names of those that were.
 
     Their messages may still come; and no number and no incarnation is given twice. Of nodes that
