@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ordercast.cli.app import app
 from ordercast.cli.watch import _follow_to_the_end, _interrupts, _status_line, _sum_up, milliseconds
-from ordercast.pipeline.streaming.journal import RunStatus, Status, Told
+from ordercast.pipeline.streaming.journal import JournalEntry, RunStatus, Status
 from ordercast.pipeline.streaming.terms import keep_terms
 from ordercast.pipeline.streaming.watcher import exit_code
 
@@ -135,7 +135,7 @@ class EndedByABadRow:
     def stop(self) -> None:
         pass
 
-    def news(self) -> Iterator[Told]:
+    def news(self) -> Iterator[JournalEntry]:
         return iter(())
 
     def status(self) -> Status:

@@ -144,8 +144,8 @@ async def test_a_program_that_reads_none_of_many_groups_is_told_of_in_few_words(
                 await group.multicast(bytes(1000))
 
         tasks = [asyncio.ensure_future(send(group)) for group in groups]
-        stuck = alice._presence.slow_readers
-        await until(lambda: sum(one.warned for one in stuck._stuck.values()) == 20)
+        slow = alice._presence.slow_readers
+        await until(lambda: sum(one.warned for one in slow._waiting.values()) == 20)
         lines = [
             r.getMessage() for r in caplog.records if r.name == "ordercast.runtime.slow_readers"
         ]

@@ -20,7 +20,7 @@ from ordercast.cli.spark import check_master
 from ordercast.cli.verdicts import named
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.streaming.journal import RunStatus, Status, Told
+    from ordercast.pipeline.streaming.journal import JournalEntry, RunStatus, Status
     from ordercast.pipeline.streaming.watcher import Watcher
 
 LOOK_SECONDS = 0.25
@@ -145,7 +145,7 @@ def _follow(
     watcher: Watcher, once: bool, as_json: bool, spinner: Spinner, interrupted: threading.Event
 ) -> None:
     """Print what comes until Ctrl-C, or with `once` until everything there is judged."""
-    tell: Callable[[Told], None] = _tell_json if as_json else _tell
+    tell: Callable[[JournalEntry], None] = _tell_json if as_json else _tell
     try:
         while not interrupted.wait(LOOK_SECONDS):
             watcher.check()
@@ -160,7 +160,7 @@ def _follow(
             tell(told)
 
 
-def _tell(told: Told) -> None:
+def _tell(told: JournalEntry) -> None:
     notice = told.notice
     run = f"{told.run}: " if told.run else ""
     name = notice.property if notice.kind != "overdue" else ""
@@ -170,7 +170,7 @@ def _tell(told: Told) -> None:
     console.print(f"{kind}  {text}", highlight=False, soft_wrap=True)
 
 
-def _tell_json(told: Told) -> None:
+def _tell_json(told: JournalEntry) -> None:
     line = {"run": told.run, "batch": told.batch, "number": told.number}
     print(msgspec.json.encode(line | msgspec.structs.asdict(told.notice)).decode(), flush=True)
 

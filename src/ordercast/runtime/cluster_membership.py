@@ -39,9 +39,9 @@ from ordercast.runtime.join_timeouts import (
     not_in_node_view,
 )
 from ordercast.runtime.lost_majority import way_out
+from ordercast.runtime.lost_node_search import LostNodeSearch
 from ordercast.runtime.plausible import check_entry
 from ordercast.runtime.reasons import why_unreachable
-from ordercast.runtime.lost_node_search import LostNodeSearch
 from ordercast.runtime.sending import Sending
 from ordercast.transport.tcp import Connection
 from ordercast.views.groups import GroupEntry

@@ -45,12 +45,12 @@ from ordercast.runtime.control import (
 from ordercast.runtime.control_table import Speaker, Standing, Verdict, admit, who
 from ordercast.runtime.coordination import Coordination
 from ordercast.runtime.dialback import ReturnCalls
-from ordercast.runtime.node_directory import NodeDirectory
 from ordercast.runtime.engine import Engine
 from ordercast.runtime.founding import Founding
 from ordercast.runtime.held_back import PresenceNames
 from ordercast.runtime.lifetime import Lifetime, Outage
 from ordercast.runtime.membership import Membership
+from ordercast.runtime.node_directory import NodeDirectory
 from ordercast.runtime.node_discovery import answerer_of, find_seeds
 from ordercast.runtime.options import NodeOptions, TraceLevel
 from ordercast.runtime.own_groups import OwnGroups

@@ -38,14 +38,14 @@ SHOWN = 3  # groups that a warning names
 NOBODY = "all members say that they read; group.held_back() or ordercast doctor may tell more"
 
 
-class Told(NamedTuple):
+class ReadingReport(NamedTuple):
     """What a member said of its program."""
 
     seconds: float
     at: float
 
 
-class Stuck(NamedTuple):
+class WaitingSender(NamedTuple):
     """A sender whose messages wait, and for how many looks nothing of it became stable."""
 
     stable: int
@@ -62,8 +62,8 @@ class SlowReaders:
         self._interval = self._patience / LOOKS
         self._looks = 0
         self._slow: dict[GroupId, Membership] = {}  # this program does not read them
-        self._told: dict[GroupId, dict[ProcessId, Told]] = {}  # what others said
-        self._stuck: dict[Sending, Stuck] = {}
+        self._told: dict[GroupId, dict[ProcessId, ReadingReport]] = {}  # what others said
+        self._waiting: dict[Sending, WaitingSender] = {}
         self.exclude: Callable[[Membership, TooSlow], None] = lambda member, reason: None
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._interval, self._look)
@@ -146,7 +146,7 @@ class SlowReaders:
             return
         told = self._told.setdefault(sending.group.gid, {})
         if message.seconds:
-            told[pid] = Told(message.seconds, monotonic())
+            told[pid] = ReadingReport(message.seconds, monotonic())
         else:
             told.pop(pid, None)
 
@@ -158,7 +158,7 @@ class SlowReaders:
         view = self._presence.engine.stack.view(gid)
         return () if view is None else view.members
 
-    def _fresh(self, gid: GroupId) -> dict[ProcessId, Told]:
+    def _fresh(self, gid: GroupId) -> dict[ProcessId, ReadingReport]:
         """What members said of late. Whoever does not read says so again and again."""
         now, members = monotonic(), self._members(gid)
         return {
@@ -182,15 +182,15 @@ class SlowReaders:
     # -- messages of this node that wait ----------------------------------------------------------
 
     def _look_at_senders(self) -> None:
-        before, self._stuck = self._stuck, {}
+        before, self._waiting = self._waiting, {}
         for sending in self._presence.groups.senders():
             if sending.window.waiters:
                 stable = sending.progress.stable.value
-                stuck = before.get(sending, Stuck(stable))
-                if stuck.stable != stable:
-                    stuck = Stuck(stable)
-                self._stuck[sending] = stuck._replace(looks=stuck.looks + 1)
-        if any(stuck.looks > LOOKS and not stuck.warned for stuck in self._stuck.values()):
+                waiting = before.get(sending, WaitingSender(stable))
+                if waiting.stable != stable:
+                    waiting = WaitingSender(stable)
+                self._waiting[sending] = waiting._replace(looks=waiting.looks + 1)
+        if any(waiting.looks > LOOKS and not waiting.warned for waiting in self._waiting.values()):
             self._warn_of_others()
 
     def _warn_of_others(self) -> None:
@@ -198,18 +198,20 @@ class SlowReaders:
         reasons = "; ".join(self._reasons())
         least = LOOKS if reasons else 2 * LOOKS
         late = {
-            sending: stuck
-            for sending, stuck in self._stuck.items()
-            if stuck.looks > least and not stuck.warned
+            sending: waiting
+            for sending, waiting in self._waiting.items()
+            if waiting.looks > least and not waiting.warned
         }
         if not late:
             return
-        self._stuck |= {sending: stuck._replace(warned=True) for sending, stuck in late.items()}
+        self._waiting |= {
+            sending: waiting._replace(warned=True) for sending, waiting in late.items()
+        }
         log.warning(
             "%d multicasts to %s have waited for %.0f s: %s",
             sum(len(sending.window.waiters) for sending in late),
             _groups(sending.group.name for sending in late),
-            self._interval * max(stuck.looks for stuck in late.values()),
+            self._interval * max(waiting.looks for waiting in late.values()),
             reasons or NOBODY,
         )  # fmt: skip
 

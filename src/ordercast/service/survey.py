@@ -19,7 +19,7 @@ from ordercast.runtime.status_decoding import parts_of_status
 MAX_OTHERS = 4096  # nodes that are asked because one node names them
 
 
-class Missing(msgspec.Struct, frozen=True):
+class MissingNode(msgspec.Struct, frozen=True):
     """A node of the node view of which nothing is heard."""
 
     identity: str
@@ -44,7 +44,7 @@ class Survey(msgspec.Struct, frozen=True):
     asked: str  # the identity of that node
     view: int  # the number of its node view
     has_majority: bool
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingNode, ...]
     here: tuple[Holding, ...]
 
 
@@ -63,7 +63,7 @@ class GroupTold(msgspec.Struct, frozen=True):
     view: int
 
 
-class StatsTold(msgspec.Struct, frozen=True):
+class NodeStats(msgspec.Struct, frozen=True):
     """The figures of a node that is in a cluster."""
 
     node_view: ViewTold
@@ -73,14 +73,14 @@ class StatsTold(msgspec.Struct, frozen=True):
     groups: dict[str, GroupTold] = {}
 
 
-class Told(msgspec.Struct, frozen=True):
+class NodeStatus(msgspec.Struct, frozen=True):
     """What matters of a status."""
 
     state: str
     name: str = ""
     incarnation: int = 0
     nodes: list[NodeSeen] = []
-    stats: StatsTold | None = None
+    stats: NodeStats | None = None
 
 
 async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Survey:
@@ -91,7 +91,7 @@ async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Surv
     view, silent, silent_ms = told.stats.node_view, told.stats.suspicions, told.stats.silent_ms
     addresses = {node.identity: node.address for node in told.nodes}
     missing = tuple(
-        Missing(who, addresses.get(who, ""), silent_ms.get(who, 0.0) / 1000, who in view.voters)
+        MissingNode(who, addresses.get(who, ""), silent_ms.get(who, 0.0) / 1000, who in view.voters)
         for who in silent
     )
     asked = f"{told.name}#{told.incarnation}"
@@ -105,9 +105,9 @@ async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Surv
     return Survey(asked, view.number, not told.stats.blocked, missing, here)
 
 
-async def _status(address: str, timeout: float, security: dict[str, Any]) -> Told:
+async def _status(address: str, timeout: float, security: dict[str, Any]) -> NodeStatus:
     status = await query_status(address, timeout=timeout, **security)
-    return parts_of_status(address, status, Told)
+    return parts_of_status(address, status, NodeStatus)
 
 
 async def _ask(identity: str, address: str, timeout: float, security: dict[str, Any]) -> Holding:
@@ -117,7 +117,7 @@ async def _ask(identity: str, address: str, timeout: float, security: dict[str, 
         return Holding(identity, address, "", (), why_unreachable(reason))
 
 
-def _holding(identity: str, address: str, told: Told) -> Holding:
+def _holding(identity: str, address: str, told: NodeStatus) -> Holding:
     if told.stats is None:
         return Holding(identity, address, "", (), f"it is {told.state}")
     view = told.stats.node_view

@@ -35,7 +35,7 @@ class RunStatus(msgspec.Struct, frozen=True):
     doubts: dict[str, int]
 
 
-class Told(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     """A notice, with where it belongs. `batch` and `number` name it for good."""
 
     run: str
@@ -63,7 +63,7 @@ class Journal:
     ) -> None:
         """Record one batch. Doing so again changes nothing."""
         self.notices.mkdir(parents=True, exist_ok=True)
-        told = [Told(run, batch, n, notice) for n, (run, notice) in enumerate(notices)]
+        told = [JournalEntry(run, batch, n, notice) for n, (run, notice) in enumerate(notices)]
         if told:
             lines = b"".join(msgspec.json.encode(one) + b"\n" for one in told)
             _replace(self.notices / f"{batch:09d}.jsonl", lines)
@@ -77,14 +77,14 @@ class Journal:
         except FileNotFoundError:
             return Status()
 
-    def read(self, after: int = -1) -> Iterator[Told]:
+    def read(self, after: int = -1) -> Iterator[JournalEntry]:
         """Everything that was found in batches after this one."""
         if not self.notices.is_dir():
             return
         for file in sorted(self.notices.glob("*.jsonl")):
             if not file.name.startswith(".") and int(file.stem) > after:
                 for line in file.read_bytes().splitlines():
-                    yield msgspec.json.decode(line, type=Told)
+                    yield msgspec.json.decode(line, type=JournalEntry)
 
     def shown(self) -> int:
         """The last batch that was printed; -1 for none."""

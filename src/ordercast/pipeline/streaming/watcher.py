@@ -11,7 +11,7 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from ordercast.judge.expectations import INCONCLUSIVE, OK, VIOLATED
-from ordercast.pipeline.streaming.journal import Journal, Status, Told
+from ordercast.pipeline.streaming.journal import Journal, JournalEntry, Status
 from ordercast.pipeline.streaming.query import WatchOptions, start_watch
 from ordercast.pipeline.streaming.sources.places import CHANGED, Place, advance
 
@@ -30,7 +30,7 @@ class Watcher:
         self.journal = Journal(checkpoint)
         self.query = start_watch(spark, folder, checkpoint, options)
 
-    def news(self) -> Iterator[Told]:
+    def news(self) -> Iterator[JournalEntry]:
         """Notices that were not shown yet, also by a watch before this one; then they are."""
         shown = self.journal.shown()
         latest = shown
