@@ -18,7 +18,7 @@ from ordercast.judge.kernels.run import Run
 from ordercast.judge.kernels.total import check_total
 from ordercast.judge.kernels.total_gapless import check_gapless
 from ordercast.judge.kernels.vsync import check_vsync
-from ordercast.judge.laid_out import load_run
+from ordercast.judge.run_files import load_run
 
 REPEATS = 3
 LIMIT = DEFAULT_WITNESSES

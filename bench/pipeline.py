@@ -26,7 +26,7 @@ from bench.peak import PeakMemory
 from bench.traces import MASKED, TOGETHER, Generated, Shape, generate, review, small_table
 from ordercast.judge.files import find_files
 from ordercast.judge.kernels.run import KERNEL_COLUMNS
-from ordercast.judge.laid_out import runs_of_files
+from ordercast.judge.run_files import runs_of_files
 from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.spark.session import local_session
 from ordercast.pipeline.verify import verify_promises, verify_runs

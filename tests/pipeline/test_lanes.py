@@ -15,7 +15,7 @@ from ordercast.errors import TraceError
 from ordercast.judge.files import find_files
 from ordercast.judge.kernels.findings import Findings
 from ordercast.judge.kernels.judge import Judged, Part, parts
-from ordercast.judge.laid_out import runs_of_files
+from ordercast.judge.run_files import runs_of_files
 from ordercast.judge.verdict_rows import of_part, verdict_batch
 from ordercast.pipeline.read import read_traces
 from ordercast.pipeline.verify import merged, verify_promises, verify_runs

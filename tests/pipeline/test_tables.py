@@ -17,8 +17,8 @@ from notation import trace
 from ordercast.errors import ConfigError, TraceError
 from ordercast.judge.columns import ARROW_SCHEMA
 from ordercast.judge.files import find_files
-from ordercast.judge.laid_out import runs_of_files
 from ordercast.judge.measured import Measured
+from ordercast.judge.run_files import runs_of_files
 from ordercast.pipeline.measure import deliveries, measure
 from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.read import read_traces

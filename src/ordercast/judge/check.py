@@ -20,9 +20,9 @@ from ordercast.judge.files import find_files, read_here
 from ordercast.judge.judging import judge_batches
 from ordercast.judge.kernels.judge import DEFAULT_WITNESSES
 from ordercast.judge.kernels.run import KERNEL_COLUMNS
-from ordercast.judge.laid_out import RunFiles, runs_of_files
 from ordercast.judge.measured import Measured, measured_here, unmeasured
 from ordercast.judge.outcome import Outcome
+from ordercast.judge.run_files import RunFiles, runs_of_files
 from ordercast.trace.mapping import LogMapping
 from ordercast.trace.mapping.reading import Note, log_note
 

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ordercast.errors import TraceError
 from ordercast.judge.columns import ARROW_SCHEMA, SPARK_SCHEMA
 from ordercast.judge.files import find_files, read_here, total_bytes
+from ordercast.pipeline.crash_notes import has_notes, noted_crashes, outline, without_notes
 from ordercast.pipeline.mapped import read_mapped
-from ordercast.pipeline.settled import has_notes, noted_crashes, outline, without_notes
 from ordercast.pipeline.spark.cluster_checks import check_files_visible
 from ordercast.pipeline.spark.task_code import by_tasks
 from ordercast.pipeline.spark.tasks import BATCH_ROWS, numbered, numbers

@@ -13,9 +13,9 @@ from ordercast.errors import TraceError
 from ordercast.judge.conclusion import outcome_of
 from ordercast.judge.expectations import expected_properties
 from ordercast.judge.files import find_files, read_here, total_bytes
-from ordercast.judge.laid_out import runs_of_files
 from ordercast.judge.measured import measured_here
 from ordercast.judge.outcome import Outcome
+from ordercast.judge.run_files import runs_of_files
 from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.read import SMALL_BYTES, read_checked, read_traces
 from ordercast.pipeline.spark.canonical import canonical

@@ -23,7 +23,7 @@ from ordercast.errors import TraceError
 from ordercast.judge.judging import Batches, judge_batches, judged_run
 from ordercast.judge.kernels.judge import DEFAULT_WITNESSES, WHOLE
 from ordercast.judge.kernels.run import KERNEL_COLUMNS
-from ordercast.judge.laid_out import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
+from ordercast.judge.run_files import CLOCK_SHARES, SPLIT_FROM, RunFiles, Work, bins, load_run
 from ordercast.judge.verdict_rows import (
     SPARK_PARTS,
     SPARK_VERDICTS,

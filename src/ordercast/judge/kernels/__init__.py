@@ -2,7 +2,7 @@
 
 The run
     ids.py                 message ids -> dense integers
-    load.py                batches of rows -> sorted rows; needed.py: rows that are refused
+    load.py                batches of rows -> sorted rows; incomplete_rows.py: refused
     assemble.py            sorted rows -> a run
     run.py                 one run: columns by row, by message and by delivery
     promises.py            what it declares, and the sub-run of a domain

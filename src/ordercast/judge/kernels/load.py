@@ -17,7 +17,7 @@ from ordercast.errors import TraceError
 from ordercast.judge.kernels.assemble import Names, assemble
 from ordercast.judge.kernels.compiled import kernel
 from ordercast.judge.kernels.ids import NONE, Ids
-from ordercast.judge.kernels.needed import refuse_incomplete
+from ordercast.judge.kernels.incomplete_rows import refuse_incomplete
 from ordercast.judge.kernels.recorded import NO_VIEW
 from ordercast.judge.kernels.run import (
     CRASH,

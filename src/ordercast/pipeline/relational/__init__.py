@@ -5,7 +5,7 @@ fit anywhere, and not a line is shared with the kernels of `verify`: so the two 
 other. See `docs/PROPERTIES.md`, "Judged twice".
 
     facts        the rare rows (views, joins, leaves, declarations), how each log stops
-    standing     who is a member when
+    membership   who is a member when
     tally        one pass over sends and deliveries, folded to counts
     integrity    wellformed, no_duplication, no_creation, membership, sending_view
     debtors      who owes what in the end

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ordercast.pipeline.relational.facts import declared
-from ordercast.pipeline.relational.standing import ENDLESS
+from ordercast.pipeline.relational.membership import ENDLESS
 
 _LIFE = ["run", "group", "process"]
 

@@ -14,8 +14,8 @@ from ordercast.pipeline.relational.facts import (
     told,
 )
 from ordercast.pipeline.relational.findings import verdicts
+from ordercast.pipeline.relational.membership import stretches
 from ordercast.pipeline.relational.outsiders import outsiders, requests, validity_of_outsiders
-from ordercast.pipeline.relational.standing import stretches
 from ordercast.pipeline.relational.tally import copies, sends, sends_of_processes, tally
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from ordercast.pipeline.relational.debtors import delivering, may_owe, owes
 from ordercast.pipeline.relational.findings import finding, found
-from ordercast.pipeline.relational.standing import at
+from ordercast.pipeline.relational.membership import at
 from ordercast.pipeline.relational.tally import sends
 
 _MESSAGE = ["hash", "run", "message"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.relational.standing import at
+from ordercast.pipeline.relational.membership import at
 
 # The hash comes first, so that sorting compares numbers. The names keep it exact.
 _MESSAGE = ("hash", "run", "message")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from ordercast.pipeline.settled import settled
+from ordercast.pipeline.crash_notes import settled
 from ordercast.trace.schema import COLUMNS
 
 _COPY = ["run", "process", "message"]

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 
 from ordercast.errors import ConfigError
 from ordercast.judge.files import find_files
-from ordercast.judge.laid_out import runs_of_files
+from ordercast.judge.run_files import runs_of_files
 from ordercast.pipeline.measure import deliveries, measure
 from ordercast.pipeline.measure.whole import measured
 from ordercast.pipeline.tables.clean import clean

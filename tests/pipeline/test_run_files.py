@@ -14,7 +14,7 @@ import pytest
 
 from ordercast.errors import TraceError
 from ordercast.judge.kernels.judge import Judged, judge_run, judge_table
-from ordercast.judge.laid_out import load_run, runs_of_files
+from ordercast.judge.run_files import load_run, runs_of_files
 from ordercast.trace.layout import run_folder, run_of_folder
 from ordercast.trace.parquet import has_plain_columns, parquet_table, single_run
 from ordercast.trace.read import read_table, trace_files
