@@ -203,13 +203,13 @@ async def rolling_drain(*, order: str = "total") -> dict[str, Any]:
 
     async def act(run: Run) -> dict[str, Any]:
         began = time.monotonic()
-        left_behind = 0
+        not_moved = 0
         seconds = []
         for name in list(run.sequencers):
             start = time.monotonic()
             await run.administrator.drain(name)
             seconds.append(time.monotonic() - start)
-            left_behind += len(await run.numbered_by(name))
+            not_moved += len(await run.numbered_by(name))
             await _replace(run, name)
             await asyncio.sleep(CALM_SECONDS)
         ended = time.monotonic()
@@ -218,7 +218,7 @@ async def rolling_drain(*, order: str = "total") -> dict[str, Any]:
         figures |= run.delays_in("meanwhile", (began, ended))
         return figures | {
             "drain_ms_max": 1e3 * max(seconds),
-            "groups_left_behind": left_behind,
+            "groups_left_behind": not_moved,
             "sequencers_at_the_end": len(await run.administrator.sequencers()),
         }
 
