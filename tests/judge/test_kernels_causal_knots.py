@@ -16,7 +16,7 @@ from ordercast.trace.tables import event_table
 from runs import run_of, use_kernels
 
 
-def knotted(rng: Random) -> list[Event]:
+def logs_with_knots(rng: Random) -> list[Event]:
     """Everybody delivers anything at any time, sent or not; some not at all."""
     logs: list[list[str]] = [[] for _ in range(rng.randint(2, 5))]
     for m in range(rng.randint(2, 12)):
@@ -29,13 +29,13 @@ def knotted(rng: Random) -> list[Event]:
 
 
 @pytest.mark.parametrize("form", ["plain", "compiled"])
-def test_every_verdict_on_knotted_logs_equals_the_oracles(
+def test_every_verdict_on_logs_with_knots_equals_the_oracles(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_kernels(form, monkeypatch)
     cyclic = 0
     for seed in range(150):
-        events = knotted(Random(seed))
+        events = logs_with_knots(Random(seed))
         found = {one.property: one.verdict for one in judge_table(event_table(events))}
         assert found == verdicts(events), f"seed {seed}"
         cyclic += found["wellformed"] == "violated"

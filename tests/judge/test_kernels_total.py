@@ -162,12 +162,12 @@ def test_disagreeing_pairs_are_counted_as_by_comparing_all() -> None:
             for q in logs
             if p < q and _common(logs[p], logs[q]) != _common(logs[q], logs[p])
         ]
-        knotted = [[p, q] for p, q in inverted for _ in _knots(logs[p], logs[q])]
+        per_knot = [[p, q] for p, q in inverted for _ in _knots(logs[p], logs[q])]
         orders = check_total(run, 100)
         pairs = [w["processes"] for _, w in orders.findings["total.pairwise"].plain.evidence]
-        assert pairs == knotted
+        assert pairs == per_knot
         assert len(orders.disordered) == len(inverted)
-        assert orders.disordered.knots.sum() == len(knotted)
+        assert orders.disordered.knots.sum() == len(per_knot)
         for _, witness in orders.findings["total.pairwise"].plain.evidence:
             cycle = witness["cycle"]
             assert isinstance(cycle, list)

@@ -47,8 +47,8 @@ def evidence(verdicts: DataFrame) -> dict[tuple[object, ...], tuple[object, ...]
 
 
 @pytest.fixture(scope="module")
-def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("laid_out")
+def by_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("by_run")
     events = [event for trace in random_traces(Random(7), RUNS) for event in trace]
     promised = [
         Event(None, None, "group", None, event.group, event.run, members=event.members,
@@ -60,13 +60,11 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_both_ways_to_the_kernels_give_the_same_verdicts(
-    spark: SparkSession, laid_out: Path
-) -> None:
-    runs = runs_of_files(find_files([laid_out]))
+def test_both_ways_to_the_kernels_give_the_same_verdicts(spark: SparkSession, by_run: Path) -> None:
+    runs = runs_of_files(find_files([by_run]))
     assert runs is not None
     assert len(runs) == RUNS
-    shuffled = findings(verify_promises(read_traces(spark, [laid_out])))
+    shuffled = findings(verify_promises(read_traces(spark, [by_run])))
     assert len(shuffled) > 32 * RUNS  # promises too
     assert {row[0] for row in shuffled.values()} == {"ok", "violated", "inconclusive", "n/a"}
     assert findings(verify_runs(spark, runs)) == shuffled

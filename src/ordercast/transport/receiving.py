@@ -32,7 +32,7 @@ DRAIN = 256  # datagrams taken before the event loop may do something else
 LOGGED = 1024  # peers whose first fault is in the log
 REMEMBERED = 1024  # peers that are gone
 
-Arrived = dict[ProcessId, list[Frame]]
+FramesByPeer = dict[ProcessId, list[Frame]]
 
 
 class Receiver:
@@ -59,7 +59,7 @@ class Receiver:
 
     def drain(self, sock: socket.socket, now: float) -> bool:
         """Take what has come, many datagrams in one go; False if there may be more."""
-        arrived: Arrived = {}
+        received: FramesByPeer = {}
         empty = False
         for _ in range(DRAIN):
             try:
@@ -71,12 +71,12 @@ class Receiver:
                 self._counters.receive_errors += 1
                 break  # if more has come, the system says so again
             for taken in (data,) if self._injection is None else self._injection.arrive(data):
-                self._take(taken, arrived, now)
+                self._take(taken, received, now)
         for peer in self._peers.values():
             if peer.flow.owes_report:
                 self._sender.tell_seen(peer)
         self._sender.pump(now)
-        for pid, frames in arrived.items():
+        for pid, frames in received.items():
             self._handler.on_datagrams(pid, frames)
         return empty
 
@@ -95,7 +95,7 @@ class Receiver:
             self._logged.add(pid)
             log.warning("process %s: %s (further ones are only counted)", pid, reason)
 
-    def _take(self, data: bytes, arrived: Arrived, now: float) -> None:
+    def _take(self, data: bytes, received: FramesByPeer, now: float) -> None:
         try:
             kind, pid, session, number, audience, body = read_datagram(data)
         except FrameError as fault:
@@ -120,7 +120,7 @@ class Receiver:
             self.refuse(pid, str(fault))
             return
         if frames:
-            arrived.setdefault(pid, []).extend(frames)
+            received.setdefault(pid, []).extend(frames)
 
     def _read(
         self, peer: Peer, pid: ProcessId, kind: int, number: int, body: bytes, now: float
