@@ -188,7 +188,7 @@ async def test_who_gives_up_while_the_view_is_on_its_way_leaves_after_it(
     assert {verdict.verdict for verdict in found.values()} <= {"ok", "n/a"}
 
 
-async def test_a_visit_that_is_given_up_leaves_nothing_behind(
+async def test_a_guest_session_that_is_given_up_leaves_nothing_behind(
     ordercast_cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ordercast_cluster(2, join_timeout=0.3) as cluster:
