@@ -86,16 +86,33 @@ class Pulses:
     def _turned(self) -> None:
         now = monotonic()
         stood = now - self._beating.turned_at
+        stopped = self._beating.stopped_for(now)
         self._beating.turned_at = now
         if stood > self._suspect_s and self._thread is not None:
-            log.warning(
-                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats. Use "
-                "asyncio.to_thread for long work: all groups wait for this node",
-                self._presence.me.identity,
-                stood,
-            )
+            self._warn_of_stall(stood, stopped)
         self._forget_gone()
         self._turns = self._loop.call_later(self._interval, self._turned)
+
+    def _warn_of_stall(self, stood: float, stopped: float) -> None:
+        """`stopped`: how long the thread stood still, too."""
+        me, stall_s = self._presence.me.identity, self._beating.stall_s
+        if stopped > self._suspect_s:
+            log.warning(
+                "the whole process of %s stood still for %.1f s and sent no heartbeats: it was "
+                "stopped (SIGSTOP, a debugger), it got no processor time, or one call held the "
+                "interpreter lock. The other nodes may have excluded it", me, stopped,
+            )  # fmt: skip
+        elif stood > stall_s:
+            log.warning(
+                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats for the "
+                "first %g s (stall_ms=%d) only. Use asyncio.to_thread for long work: the other "
+                "nodes may have excluded this one", me, stood, stall_s, 1000 * stall_s,
+            )  # fmt: skip
+        else:
+            log.warning(
+                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats. Use "
+                "asyncio.to_thread for long work: all groups wait for this node", me, stood,
+            )  # fmt: skip
 
     def _forget_gone(self) -> None:
         """Those without a connection."""
