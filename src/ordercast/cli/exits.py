@@ -24,6 +24,7 @@ import typer
 from rich.console import Console
 
 from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
+from ordercast.runtime.foreign_text import printable
 
 VIOLATED, BAD_INPUT, INCONCLUSIVE, UNREACHABLE = 1, 2, 3, 4
 OUR_MISTAKE, INTERRUPTED, NO_READER = 70, 130, 141
@@ -39,9 +40,8 @@ def fail(text: str, code: int) -> typer.Exit:
 
 
 def escape(text: str) -> str:
-    """Somebody's text: neither markup of ours nor commands to the terminal."""
-    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    return shown.replace("[", "\\[")
+    """Text that is not ours, so that it is neither markup nor a command to the terminal."""
+    return printable(text, keep="\n").replace("[", "\\[")
 
 
 @contextmanager

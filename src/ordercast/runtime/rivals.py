@@ -20,6 +20,7 @@ from ordercast.errors import OrdercastError
 from ordercast.membership.node_view import NodeEntry
 from ordercast.membership.sides import MAX_LOST
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.foreign_text import printable
 from ordercast.runtime.status import query_status
 from ordercast.transport.tcp import show_address
 from ordercast.views.plausible import MAX_PROCESS
@@ -176,7 +177,7 @@ class Rivals:
         described = msgspec.convert(status["nodes"][:MAX_LOST], list[Described])
         nodes = [node.entry for node in described]
         if presence.options.partition == "merge" and any(node.pid not in known for node in nodes):
-            log.info("%s is on another side of this cluster", status["name"])
+            log.info("%s is on another side of this cluster", printable(status["name"]))
             presence.nodeship.meet(tuple(nodes))
         for node in nodes:
             here = presence.directory.live.get(node.pid)

@@ -13,6 +13,7 @@ import msgspec
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.answers import as_told
 from ordercast.runtime.diagnosis.report import NodeSeen
+from ordercast.runtime.foreign_text import printable
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.status import query_status
 
@@ -87,7 +88,8 @@ async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Surv
     """Ask that node, and each node that it hears. `UsageError` if it is not in a cluster."""
     told = await _status(address, timeout, security)
     if told.stats is None:
-        raise UsageError(f"the node at {address} is not in the cluster now ({told.state})")
+        state = printable(told.state)
+        raise UsageError(f"the node at {address} is not in the cluster now ({state})")
     view, silent, silent_ms = told.stats.node_view, told.stats.suspicions, told.stats.silent_ms
     addresses = {node.identity: node.address for node in told.nodes}
     missing = tuple(
