@@ -1,4 +1,4 @@
-"""What a diagnosis consists of, as plain data."""
+"""The parts of a diagnosis, as plain data."""
 
 from __future__ import annotations
 
