@@ -41,11 +41,11 @@ NODE = typer.Option(
 )
 YES = typer.Option(
     None, "--yes", metavar="VIEW",
-    help="Do not ask: this is the number of the node view that is meant.",
+    help="The number of the node view, instead of a question for it.",
 )  # fmt: skip
 
 WARNING = (
-    "Those who are missing may live, and may have gone on without the nodes that are here. If so, "
+    "The missing nodes may still run, and may have gone on without the nodes that are here. If so, "
     "everything that they did since is given up: messages that they delivered are lost, and the "
     "nodes come back as newcomers. If they are dead, what only they had is lost. "
     "Make sure that they are stopped."

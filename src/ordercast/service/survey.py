@@ -1,4 +1,4 @@
-"""Who is here and who is missing, as one node and those that it hears tell it.
+"""Which nodes are here and which are missing, as one node and the nodes that it hears see it.
 
 It asks for nothing that needs a majority: a node that is cut off answers as well.
 """
