@@ -1,4 +1,4 @@
-"""A thread that says for its node that it lives, while the event loop of the node cannot.
+"""A thread that sends heartbeats (pulses) for its node while the event loop is blocked.
 
 It has a socket of its own and shares nothing with the connections, so it never writes into the
 middle of a frame, and needs nothing of what TLS keeps. What both sides touch is one object,
@@ -47,7 +47,7 @@ class Beating:
     def __init__(self, me: ProcessId, heartbeat_s: float, stall_s: float) -> None:
         self.me = me
         self.heartbeat_s = heartbeat_s
-        self.stall_s = stall_s  # a loop that stood for longer gets no more pulses
+        self.stall_s = stall_s  # no pulses are sent for a loop that has stood still for longer
         self.targets: Mapping[ProcessId, Target] = {}
         self.turned_at = monotonic()  # when the event loop turned last
         self.pause = Pause()  # of the thread itself
