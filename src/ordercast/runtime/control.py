@@ -10,7 +10,7 @@ the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromi
                   StateSettled, to everybody
 trouble           Lost ->               to the coordinator
                   NotReading ->         to the members of a group
-signs of life     PulseKey ->           both ways
+pulses            PulseKey ->           both ways
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
 who administers   TableRequest ->       <- TableReply | Redirect | NotDone

@@ -167,7 +167,7 @@ class Membership(Sending):
         self._settle_visit()
 
     def _settle_visit(self) -> None:
-        """What this node sent as a guest came before its first view: that has handed it to all."""
+        """The first view has handed to all members what this node sent as a guest before it."""
         if self.visit is not None:
             self.visit.progress.stable.reach(self.visit.frames_sent)
             self.visit = None
@@ -269,7 +269,7 @@ class Membership(Sending):
         self._record_view(view)
 
     def former_of(self, pid: ProcessId) -> tuple[str, ...]:
-        """With whom that node came over from another side of a partition; mostly with nobody."""
+        """The side of a partition with which that node came over; mostly empty."""
         node = self.directory.live.get(pid)
         return () if node is None else node.former
 

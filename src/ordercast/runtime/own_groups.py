@@ -36,13 +36,13 @@ class LastNames(dict[GroupId, str]):
 
 
 class OwnGroups:
-    """Of one Presence."""
+    """The groups of one `Presence`."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self.memberships: dict[GroupId, Membership] = {}
         self.visits: dict[GroupId, Visit] = {}  # groups that this node sends to as a guest
-        self.stays: list[Membership] = []  # every one whose messages may not be taken yet
+        self.stays: list[Membership] = []  # also former ones, until all their messages were taken
         self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._gates: dict[str, Gate] = {}  # the same for deliveries
@@ -89,7 +89,7 @@ class OwnGroups:
         return member
 
     def _gate(self, protocol: str) -> Gate:
-        """Of the domain, where the protocol keeps an order across groups; else of one group."""
+        """The gate of the domain, if the protocol orders across groups; else of the group."""
         if PROTOCOLS[protocol].declaration.scope == "group":
             return Gate()
         return self._gates.setdefault(protocol, Gate())
@@ -116,7 +116,7 @@ class OwnGroups:
                 sending.mistaken.set_result(None)
 
     def disown(self, sending: Membership | Visit) -> None:
-        """What was asked for came to nothing: its group has another number by now."""
+        """Undo a join or a visit: its group has got another number meanwhile."""
         g = sending.group.gid
         self._presence.nodeship.quit(g)
         if isinstance(sending, Visit):

@@ -1,4 +1,4 @@
-"""What a sender can learn about a message it sent. It costs nothing until it is asked."""
+"""What a sender can learn about a message that it sent. It costs nothing until somebody waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ordercast.errors import UsageError
 
 
 class Mark:
-    """A rising count, and those who wait for it to reach a number."""
+    """A rising count, and the tasks that wait until it reaches a number."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -75,7 +75,7 @@ class Progress:
 
 
 class Receipt:
-    """One for all messages of a frame."""
+    """What becomes of a message. All messages of one frame share a receipt."""
 
     __slots__ = ("_frame", "_progress")
 

@@ -1,8 +1,8 @@
-"""An operator's word about nodes that are gone, at any node that has a node view.
+"""Carries out an operator's declaration that nodes are gone, at any node that has a node view.
 
 A side without a majority stands still, since the others may have gone on. Only people can know that
-they have not. Their word is checked here, then said to the machine (`Agreement.forget`), which goes
-on in the next generation of the cluster. Nothing here needs a majority.
+they have not. Their declaration is checked here, then given to the machine (`Agreement.forget`),
+which goes on in the next generation of the cluster. Nothing here needs a majority.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sending to a group without being a member: the stay of a guest, from its first message on."""
+"""Sending to a group without being a member: a guest, from its first message to its last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Visit(Sending):
-    """One stay as a guest: messages leave, and nothing comes but how far they have come."""
+    """One stay as a guest: it sends, and hears only how far its messages have come."""
 
     def __init__(
         self, presence: Presence, group: GroupEntry, outbox: Outbox, first_message: int
@@ -97,7 +97,7 @@ class Visits:
         return visit
 
     async def leave(self, name: str) -> None:
-        """Let what was sent be ordered, then be no guest any more. Nothing to do if it is none."""
+        """Let what was sent be ordered, then end the visit, if there is one."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
         visit = self.open.get(name)
@@ -107,17 +107,17 @@ class Visits:
             await asyncio.shield(self._leaving[name])
 
     async def stop(self, name: str) -> None:
-        """The same, where it is an error if this node is no guest of that group."""
+        """Do the same; it is an error if this node is no guest of that group."""
         known = {
             visit.group.name for visit in self._presence.groups.visits.values()
         } | self._entering.keys()
         if name not in known:
             groups = ", ".join(map(repr, sorted(known))) or "no group"
-            raise UsageError(f"this node is no guest of group {name!r}; it is one of {groups}")
+            raise UsageError(f"this node is no guest of group {name!r}; it is a guest of {groups}")
         await self.leave(name)
 
     async def end_to_join(self, name: str) -> Visit | None:
-        """Be no guest any more. Whoever waits until all have what was sent may go on waiting."""
+        """End the visit. Receipts of what was sent stay good."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
         visit = self.open.get(name)
@@ -135,7 +135,7 @@ class Visits:
         return visit
 
     async def leave_all(self) -> None:
-        """Be no guest anywhere."""
+        """End all visits."""
         names = {visit.group.name for visit in self._presence.groups.visits.values()}
         await asyncio.gather(*map(self.leave, sorted(names | self._entering.keys())))
 
