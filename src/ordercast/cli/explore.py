@@ -46,16 +46,22 @@ SCRIPTS = ("free", "replies", "burst")
 def explore(
     context: typer.Context,
     protocol: str | None = typer.Option(None, help=f"One of {', '.join(EXPLORABLE)}."),
-    processes: int = typer.Option(3, help="Processes, all in one group unless told otherwise."),
-    messages: int = typer.Option(3, help="Messages in all."),
+    processes: int = typer.Option(
+        3, help="Number of processes; all in one group, unless --group or --overlap."
+    ),
+    messages: int = typer.Option(3, help="Number of messages in all."),
     script: list[str] = typer.Option(
         list(SCRIPTS), help="How they are sent: free, replies or burst; may be repeated."
     ),
     group: list[str] = typer.Option([], help="Members, as 0,1,2; repeat it for several groups."),
     overlap: bool = typer.Option(False, "--overlap", help="Two groups that overlap."),
     crash: bool = typer.Option(False, "--crash", help="One process may crash at any moment."),
-    loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
-    duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
+    loss: int = typer.Option(
+        0, help="Number of packets that may be lost in all (protocols for N0)."
+    ),
+    duplicates: int = typer.Option(
+        0, help="Number of packets that may come twice in all (N0 and N1)."
+    ),
     rounds: int = typer.Option(
         ROUNDS, help="Rounds of timers without progress after which a run counts as blocked."
     ),

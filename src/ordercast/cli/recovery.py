@@ -107,7 +107,7 @@ def _confirmed(found: Survey, yes: int | None) -> int:
     """The number of the node view, which a person must type."""
     _show(found)
     if not found.missing:
-        raise UsageError(f"nobody of node view {found.view} is missing: there is nothing to do")
+        raise UsageError(f"no node of node view {found.view} is missing: there is nothing to do")
     progress.print(f"[bold]Warning:[/] {WARNING}", highlight=False)
     if yes is None:
         yes = typer.prompt("Type the number of the node view to go on", type=int, err=True)

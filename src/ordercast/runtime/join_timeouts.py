@@ -143,7 +143,7 @@ def no_first_view(presence: Presence, group: str, seconds: float) -> JoinTimeout
         reasons = _about_coordinator(presence, "was asked to let this node in")
         advice = (
             "Start those nodes again, or join again later: the group waits for "
-            f"refound_ms={presence.options.refound_ms} in all while somebody asks for it, "
+            f"refound_ms={presence.options.refound_ms} in all while a node asks for it, "
             f"{REMEMBERING} times as long if a node that asks remembers an older state; "
             f"`ordercast groups refound {group}` ends that, and what only they have is lost."
         )

@@ -493,7 +493,7 @@ class Presence:
             assert pid is not None, "only of nodes that were let in"
             self.nodeship.keep(pid, message)
         elif verdict is Verdict.REFUSED:
-            raise PeerError(f"{type(message).__name__} is not for {who(speaker)} to say")
+            raise PeerError(f"{type(message).__name__} must not come from {who(speaker)}")
 
     @property
     def _standing(self) -> Standing:

@@ -112,7 +112,7 @@ class Reading:
         """In one line for all groups: a stream holds many, and none of them is read."""
         log.warning(
             "the program of %s has taken nothing of %s for %.0f s: %d frames (%d bytes) wait for "
-            "it, and whoever sends there waits for it too. Read the stream (async for event in "
+            "it, and all senders of these groups wait, too. Read the stream (async for event in "
             "node); a group with slow='exclude' is left",
             self._presence.me.identity, _groups(member.group.name for member in members),
             max(map(self._idle, members)), sum(member.pending_frames for member in members),

@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
 
     def _take_refusal(self, refuse: Refuse) -> None:
         if self.accepted:
-            raise FrameError("a Refuse from a side that connects")
+            raise FrameError("it sent a Refuse, and only the side that accepts may")
         if not self._greeting.trusts:
             raise PeerError("it refused before it proved that it has the key")
         self.refusal = refuse

@@ -58,7 +58,7 @@ class Greeting:
 
     def _challenged(self, challenge: Challenge) -> Opening:
         if self._theirs:
-            raise PeerError("a second challenge")
+            raise PeerError("it sent a second challenge")
         self._theirs = challenge.nonce
         if self._side == "accepts":
             return Challenge(self._mine)
@@ -66,7 +66,7 @@ class Greeting:
 
     def _convinced(self, proof: Proof, hello: Hello) -> Opening:
         if not self._theirs or self.trusts:
-            raise PeerError("a proof that nobody asked for")
+            raise PeerError("it sent a proof that was not asked for")
         if not proves(proof.digest, self._prove(OTHER[self._side])):
             raise PeerError(
                 "its proof is wrong: it has another key, or repeats another node's proof"
