@@ -49,7 +49,7 @@ def test_two_that_have_the_key_learn_who_the_other_is_and_talk(run, owner):
     [
         (OURS, THEIRS, "PeerError: its proof is wrong", "before it proved the key"),
         (OURS, Security(), "PeerError: it said hello before it proved", "it may want a key"),
-        (Security(), OURS, "PeerError: it wants to see a key", "before it proved the key"),
+        (Security(), OURS, "PeerError: it asks for a proof of the key", "before it proved the key"),
     ],
     ids=["another key", "no key", "a key for a node without"],
 )
