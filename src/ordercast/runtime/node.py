@@ -218,7 +218,7 @@ class Node:
 
     @property
     def _may_start_it(self) -> bool:
-        """Only a node that votes: with `bootstrap`, or as the first of a static list."""
+        """Only a node that votes may: one with `bootstrap`, or the first of a static list."""
         return (self._bootstrap or self._is_first) and self._options.may_begin(self.name)
 
     async def _running_seeds(self) -> tuple[str, ...]:
@@ -389,7 +389,7 @@ class Node:
 
     @property
     def incarnation(self) -> int:
-        """A number that rises each time a node of this name comes into the cluster; 1 at first."""
+        """A number that rises each time a node of this name comes into the cluster."""
         self._check_started()
         return self._presence.me.incarnation
 
