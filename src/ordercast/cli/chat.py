@@ -159,7 +159,7 @@ class Conversation:
 
 
 def _why(outage: NodeOut) -> str:
-    """For somebody who chats."""
+    """The reason, in words for a person who chats."""
     if isinstance(outage, NotPrimary):
         return f"no majority can be reached; missing: {', '.join(outage.missing)}"
     return "the others have gone on without you"

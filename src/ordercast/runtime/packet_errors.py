@@ -17,7 +17,7 @@ LOGGED = 1024  # different errors that are in the log
 
 
 class PacketErrors:
-    """Counts them, for one node."""
+    """Counts and logs such errors, for one node."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,5 +42,5 @@ class PacketErrors:
         return f"its {kind} could not be handled: {name}: {error}"
 
     def stats(self) -> dict[str, object]:
-        """How many, and the last one in words."""
+        """The number of errors, and the last one in words."""
         return {"count": self.count, "last": self.last}

@@ -191,6 +191,6 @@ class States:
         self._presence.peers.tell_all(StateSettled(seeking.group))
 
     def number(self) -> int:
-        """Of one more transfer to this node."""
+        """The number of the next transfer to this node."""
         self._next_transfer += 1
         return self._next_transfer

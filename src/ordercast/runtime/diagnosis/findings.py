@@ -77,7 +77,7 @@ class Diagnosis:
         return all(finding.level == "note" for finding in self.findings)
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """The whole diagnosis as plain data, for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(
             {
                 "healthy": self.healthy,
