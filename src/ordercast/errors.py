@@ -19,7 +19,7 @@
     │   └── NodeOut                ... and goes on when the node is back, unless rejoin=False
     │       ├── Excluded           the others went on without this node
     │       ├── NotPrimary         this node is on the smaller side of a partition
-    │       ├── MachineFailed      a bug of Ordercast stopped this node; it comes back by itself
+    │       ├── MachineFailed      a bug in Ordercast stopped this node; it comes back by itself
     │       └── Dissolved          this side of a partition joins the other one; never in a stream
     └── TraceError                 a trace that cannot be read: file, line, column, reason
 
@@ -181,13 +181,13 @@ class NotPrimary(NodeOut):
 
 
 class MachineFailed(NodeOut):
-    """A bug of Ordercast: the state machine of this node failed, and is not used any more. The
+    """A bug in Ordercast: the state machine of this node failed, and is not used any more. The
     `__cause__` is the error. The node comes back with a new state machine, a few times."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
             f"the state machine of this node failed ({type(error).__name__}: {error}). This is a "
-            f"bug of Ordercast: please report it. {_hope(True)}"
+            f"bug in Ordercast: please report it. {_hope(True)}"
         )
         self.__cause__ = error
 

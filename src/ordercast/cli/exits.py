@@ -6,7 +6,7 @@
 2  bad input: a wrong argument, an unreadable trace, a part that is not installed
 3  inconclusive: the trace does not say enough to decide something expected
 4  the cluster could not be reached, or ended; with Spark: also one of its processes on this machine
-70 a bug of Ordercast, with a traceback
+70 a bug in Ordercast, with a traceback
 130 interrupted with Ctrl-C
 141 the reader of the output went away, as with `| head`; without a message, as other programs do
 """

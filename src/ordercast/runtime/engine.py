@@ -121,7 +121,7 @@ class Driver(Protocol):
         """A packet of that node, of this kind, could not be handled."""
 
     def broken(self, error: Exception) -> BaseException:
-        """A step failed half-way: a bug of Ordercast. There must be no other step. Returns the
+        """A step failed half-way: a bug in Ordercast. There must be no other step. Returns the
         error to raise."""
 
 

@@ -1,4 +1,4 @@
-"""Bugs of Ordercast that a packet of a peer reveals.
+"""Bugs in Ordercast that a packet of a peer reveals.
 
 Whatever a peer sends, it must not end this node: its connection ends. But a machine that raises
 anything other than a `PeerError` has a bug, too, so each such error is counted, and logged with its
@@ -36,7 +36,7 @@ class PacketErrors:
                 self._logged.clear()
             self._logged.add((who, kind, name))
             log.error(
-                "%s: this is a bug of Ordercast that the peer revealed. Its connection is closed, "
+                "%s: this is a bug in Ordercast that the peer revealed. Its connection is closed, "
                 "and this node goes on. Please report it", self.last, exc_info=error,
             )  # fmt: skip
         return f"its {kind} could not be handled: {name}: {error}"

@@ -384,7 +384,7 @@ class Presence:
         else:
             outcome = error
             log.error(
-                "%s ends: its state machine failed. This is a bug of Ordercast: please report it",
+                "%s ends: its state machine failed. This is a bug in Ordercast: please report it",
                 self.me.identity, exc_info=error,
             )  # fmt: skip
         self.fail(outcome)

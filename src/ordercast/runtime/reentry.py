@@ -75,7 +75,7 @@ class Reentry:
     async def run(self, before: asyncio.Task[None] | None) -> None:
         """Come back. `before` is the way back that this outage cut short.
 
-        A bug of Ordercast ends the node: its streams raise the error.
+        A bug in Ordercast ends the node: its streams raise the error.
         """
         if before is not None:
             before.cancel()
@@ -106,7 +106,7 @@ class Reentry:
             except (OSError, OrdercastError) as reason:
                 self._lifetime.cannot_come_back(f"it cannot come back yet: {reason}")
                 log.debug("%s is still out: %s", self._old.me.identity, reason)
-            except Exception as error:  # a bug of Ordercast: another machine may do
+            except Exception as error:  # a bug in Ordercast: another machine may do
                 if not self._lifetime.may_outlive_failure():
                     raise
                 self._lifetime.cannot_come_back(f"its new state machine failed: {error}")
