@@ -90,8 +90,8 @@ class Receipt:
     async def stable(self) -> None:
         """Wait until the program of every member has taken the message.
 
-        After a view change in a group without a sequencer this may end before a slow program took
-        it: the view change has handed it to every member.
+        After a view change this may end before a slow program has taken it: the view change has
+        handed it to every member.
 
         Not from the task that reads the stream: this node is a member too, and would wait for
         itself.

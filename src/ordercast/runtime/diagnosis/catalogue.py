@@ -72,8 +72,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "certificate": (
         "fault",
-        "Renew or correct the certificate of the node at that address; all certificates of a "
-        "cluster come from one authority and name the host that others connect to.",
+        "Renew or correct the certificate of the node at that address: the certificates of all "
+        "nodes of a cluster are issued by one authority. Host names are not checked.",
     ),
     "certificate_refused": (
         "fault",
