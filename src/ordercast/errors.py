@@ -3,29 +3,29 @@
     OrdercastError
     ├── UsageError                 the caller's fault: the call was wrong, nothing happened
     │   ├── ConfigError            two options contradict each other          (also a ValueError)
-    │   ├── MappingError           a mapping file that makes no sense         (also a ValueError)
+    │   ├── MappingError           a mapping file is wrong                    (also a ValueError)
     │   ├── MessageTooLarge        the body exceeds `max_message`             (also a ValueError)
     │   ├── OrderMismatch          the group exists with another order or protocol
-    │   ├── ScopeError             a group-scoped protocol in a second overlapping group
-    │   ├── AlreadyJoined          joined twice
+    │   ├── ScopeError             the order would not hold between two groups of this node
+    │   ├── AlreadyJoined          this node is in the group already
     │   ├── NameTaken              another node of the cluster has that name
     │   ├── StateUnavailable       no member could give the state that a joiner asked for
     │   └── GroupClosed            used after leave, or after the node was closed
     │       └── TooSlow            this program did not read the group, so its node left it
-    ├── PeerError                  another process did wrong: counted, its connection closed
+    ├── PeerError                  another process broke the protocol: counted, connection closed
     │   └── FrameError             malformed, oversized or wrong-version bytes
-    ├── JoinTimeout                what was waited for in vain; lists each address with its reason
+    ├── JoinTimeout                no cluster, or no group, let this node in; lists why by address
     ├── NodeEnded                  the stream of a node ended for a reason the application must see
     │   └── NodeOut                ... and goes on when the node is back, unless rejoin=False
     │       ├── Excluded           the others went on without this node
     │       ├── NotPrimary         this node is on the smaller side of a partition
-    │       ├── MachineFailed      an error of ours in this node; it comes back with a new machine
-    │       └── Dissolved          its side of a partition joins the other one; never in a stream
+    │       ├── MachineFailed      a bug in Ordercast stopped this node; it comes back by itself
+    │       └── Dissolved          this side of a partition joins the other one; never in a stream
     └── TraceError                 a trace that cannot be read: file, line, column, reason
 
-Our own mistakes are `assert`s, never members of this tree: `MachineFailed` only says that a node
-had one, and comes back. A plain wrong argument (an empty
-name, an unknown order) is a `ValueError` or `TypeError`, as everywhere in Python.
+Bugs of this package are `assert`s, never members of this tree: `MachineFailed` only says that a
+node met one, and comes back. A plain wrong argument (an empty name, an unknown order) is a
+`ValueError` or `TypeError`, as everywhere in Python.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ConfigError(UsageError, ValueError):
 
 
 class MappingError(UsageError, ValueError):
-    """A mapping file for foreign logs that makes no sense. The text names file, key and rule."""
+    """A mapping file for foreign logs is wrong. The text names the file, the key and the rule."""
 
 
 class MessageTooLarge(UsageError, ValueError):
@@ -76,7 +76,8 @@ class OrderMismatch(UsageError):
 
 
 class ScopeError(UsageError):
-    """A protocol that promises its order inside one group only, used in two overlapping groups."""
+    """The join asks for an order across groups, or may seem to, and the protocol would keep it only
+    inside each group. The text names protocols that keep it across groups, if there are any."""
 
 
 class AlreadyJoined(UsageError):
@@ -84,7 +85,7 @@ class AlreadyJoined(UsageError):
 
 
 class NameTaken(UsageError):
-    """A node of that name is in the cluster."""
+    """Another node of this name is in the cluster."""
 
 
 class StateUnavailable(UsageError):
@@ -101,7 +102,7 @@ class StateUnavailable(UsageError):
 
 
 class GroupClosed(UsageError):
-    """The group was left, or its node closed."""
+    """The group was left, or its node was closed."""
 
 
 class TooSlow(GroupClosed):
@@ -117,7 +118,7 @@ class TooSlow(GroupClosed):
 
 
 class PeerError(OrdercastError):
-    """Another process broke the protocol. Never crashes this one."""
+    """Another process broke the protocol. That never ends this one."""
 
 
 class FrameError(PeerError):
@@ -130,7 +131,7 @@ class JoinTimeout(OrdercastError):
     def __init__(
         self, reasons: Mapping[str, str], seconds: float, *, what: str, advice: str
     ) -> None:
-        """`what` did not happen; `reasons` are what is known of it, by address."""
+        """`what` names the thing that did not happen; `reasons` say by address why."""
         lines = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
         super().__init__(
             f"{what} within {seconds:g} s ({lines or 'no seeds were given'}). {advice}"
@@ -149,7 +150,7 @@ class NodeOut(NodeEnded):
     A stream raises it once, after what was in order, and goes on when it is read again.
     """
 
-    in_stream: ClassVar[bool] = True  # does the application's loop see it?
+    in_stream: ClassVar[bool] = True  # is it raised by the stream that the application reads?
 
 
 class Excluded(NodeOut):
@@ -157,7 +158,7 @@ class Excluded(NodeOut):
 
     def __init__(self, group: str, view: int, reason: str, *, rejoins: bool = True) -> None:
         super().__init__(
-            f"this node was excluded from {group!r} in view {view}: {reason}. {_hope(rejoins)}"
+            f"this node was excluded from {group} in node view {view}: {reason}. {_hope(rejoins)}"
         )
         self.group = group
         self.view = view
@@ -165,44 +166,44 @@ class Excluded(NodeOut):
 
 
 class NotPrimary(NodeOut):
-    """This node cannot reach enough of the last view to go on: others may, without it."""
+    """This node reaches too few nodes of its last view to go on. The others may go on."""
 
     def __init__(
         self, view: int, missing: tuple[str, ...], *, rejoins: bool = True, way_out: str = ""
     ) -> None:
         """`way_out` says what brings this node back, and what an operator can do."""
         super().__init__(
-            f"this node is cut off: of view {view} it cannot reach {', '.join(missing)}, and the "
-            f"rest is no majority. {(rejoins and way_out) or _hope(rejoins)}"
+            f"this node is cut off: of node view {view} it cannot reach {', '.join(missing)}, and "
+            f"the rest is no majority. {(rejoins and way_out) or _hope(rejoins)}"
         )
         self.view = view
         self.missing = missing
 
 
 class MachineFailed(NodeOut):
-    """An error of ours: the machine of this node failed, and is not used any more. The `__cause__`
-    is the error. The node comes back with a new machine, a few times."""
+    """A bug in Ordercast: the state machine of this node failed, and is not used any more. The
+    `__cause__` is the error. The node comes back with a new state machine, a few times."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            f"the machine of this node failed ({type(error).__name__}: {error}): a fault of ours, "
-            f"please report it. {_hope(True)}"
+            f"the state machine of this node failed ({type(error).__name__}: {error}). This is a "
+            f"bug in Ordercast: please report it. {_hope(True)}"
         )
         self.__cause__ = error
 
 
 class Dissolved(NodeOut):
-    """The views of this side of a partition ended in order: its nodes go over to the other one."""
+    """The views of this side of a partition ended in order: its nodes join the other side."""
 
     in_stream = False
 
     def __init__(self) -> None:
-        super().__init__("this node is on its way to the other side of a partition that is over")
+        super().__init__("this node is joining the other side of a partition that has ended")
 
 
 def _hope(rejoins: bool) -> str:
     if rejoins:
-        return "It comes back by itself; read the stream on"
+        return "It comes back by itself: go on reading the stream"
     return "Start a new Node to join again (rejoin=False)"
 
 

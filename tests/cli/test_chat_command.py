@@ -97,7 +97,8 @@ async def test_a_chat_goes_on_after_an_outage_and_nothing_breaks_into_its_lines(
             await until(lambda: group.members == ("alice",))
             bob.process.send_signal(signal.SIGCONT)
             await bob.until(
-                "You are out of the chat: the others have gone on without you. It goes on by itself"
+                "You are out of the chat: the others have gone on without you. You come back "
+                "automatically"
             )
             await bob.until("You are back. Here: alice, bob.")
             bob.say("still here")

@@ -185,4 +185,4 @@ async def test_a_web_server_is_named() -> None:
     async with speaker(b"HTTP/1.0 200 OK\r\n\r\nhello") as address:
         done = await invoked(address, "--timeout", "1")
     assert done.exit_code == 4
-    assert "an HTTP server answers there, no node" in done.stdout
+    assert "an HTTP server answers there, not a node" in done.stdout

@@ -24,6 +24,9 @@ from ordercast.runtime.control import (
     TableRequest,
     encode,
 )
+from ordercast.runtime.diagnosis.diagnose import diagnose
+from ordercast.runtime.diagnosis.findings import Diagnosis
+from ordercast.runtime.diagnosis.subject import Subject
 from ordercast.runtime.status_decoding import MAX_DEPTH, decode_status, parts_of_status
 from ordercast.wire.control import Hello
 
@@ -119,6 +122,16 @@ async def test_a_status_that_is_strange_is_shown_and_moves_no_terminal(what: str
         doctor = await run("doctor", evil.address, "--bind", "127.0.0.1:0")
         told_in_words(doctor, evil.address, (VIOLATED, UNREACHABLE))
         told_in_words(await run("recover", "--node", evil.address), "", (UNREACHABLE, BAD_INPUT))
+
+
+async def test_what_a_diagnosis_says_of_a_strange_node_can_be_printed_by_any_program() -> None:
+    async with liar(msgspec.json.encode(SHOWN["commands"])) as evil:
+        diagnosis = Diagnosis()
+        await diagnose([evil.address], Subject(name="bob", bind="127.0.0.1:0"), diagnosis)
+    found = [*diagnosis.findings, *diagnosis.passed, *diagnosis.skipped]
+    texts = [text for one in found for text in msgspec.structs.astuple(one)]
+    assert all(text.isprintable() for text in texts)
+    assert any("PWNED" in text for text in texts)
 
 
 SURVEYED: dict[str, dict[str, Any]] = {

@@ -185,6 +185,6 @@ def test_every_message_of_the_daemon_stands_on_the_page() -> None:
     source = "".join(Path(m.__file__).read_text() for m in (daemon, member, sequencer))
     said = re.findall(r'log\.(?:info|warning|error|log)\([^"]*"([^"]+)"', source)
     said += re.findall(r'logging\.INFO, "([^"]+)"', source)
-    wanted = {text for text in said if "begins a cluster" not in text}
+    wanted = {text for text in said if "starts a cluster" not in text}
     assert [text for text in sorted(wanted) if f"| `{text}` |" not in PAGE] == []
     assert json.loads(blocks("json")[0])["msg"] in wanted

@@ -64,13 +64,13 @@ def test_pruning_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "say --protocol, one of basic"),
+        ((), "give --protocol, one of basic"),
         (("--protocol", "nope"), "unknown protocol 'nope'; built are basic"),
         (("--protocol", "fifo", "--script", "song"), "unknown script 'song'; there are free"),
         (("--protocol", "fifo", "--messages", "0"), "messages=0 must be at least 1"),
         (("--protocol", "fifo", "--group", "a,b"), "members are numbers with commas, as 0,1,2"),
         (("--protocol", "fifo", "--group", "0,7"), "processes are 0 to 2"),
-        (("--protocol", "fifo", "--group", "0,1", "--overlap"), "give one of both"),
+        (("--protocol", "fifo", "--group", "0,1", "--overlap"), "give only one of the two"),
         (("--protocol", "fifo", "--overlap", "--processes", "2"), "at least 3 processes"),
         (("--protocol", "fifo", "--loss", "1"), "loses nothing; losses are for"),
         (("--protocol", "fifo", "--limit", "0"), "limit=0 must be at least 1"),

@@ -285,7 +285,7 @@ async def test_an_answer_counts_only_of_whom_a_newcomer_has_asked() -> None:
         ):
             setattr(presence, role, SimpleNamespace(asks=lambda conn: False))
             frame = Splitter(1 << 26).feed(control.encode(message))[0]
-            with pytest.raises(PeerError, match="is not for a process"):
+            with pytest.raises(PeerError, match="must not come from a process"):
                 presence.on_control(Wire("x"), None, frame)  # type: ignore[arg-type]
             setattr(presence, role, None)
     finally:

@@ -73,7 +73,7 @@ async def test_two_nodes_and_a_third_that_may_come_are_healthy() -> None:
             assert diagnosis.answered == 2
             assert {passed.check for passed in diagnosis.passed} == {
                 "this node can listen", "a node answers", "round trip", "event loop",
-                "it reaches this node", "every member can be reached", "it is one cluster",
+                "the node can connect back", "every member can be reached", "it is one cluster",
                 "a majority is there",
                 "the name is free", "room for a node", "options that all share",
                 "the group's order", "heartbeats fit", "programs read",
@@ -120,7 +120,7 @@ async def test_packets_that_are_dropped_are_told_from_a_refusal() -> None:
 
 async def test_an_address_without_a_route_is_told() -> None:
     diagnosis = await examined("224.0.0.1:9", security=Security.given(None, None, True))
-    assert "no way there" in the_one(diagnosis, "no_route")
+    assert "no route there" in the_one(diagnosis, "no_route")
 
 
 async def test_plain_text_is_not_said_on_the_network_unless_it_is_meant() -> None:
@@ -132,12 +132,12 @@ async def test_plain_text_is_not_said_on_the_network_unless_it_is_meant() -> Non
 async def test_a_listener_that_says_nothing_is_mute() -> None:
     async with speaker() as address:
         diagnosis = await examined(address, patience=BRIEFLY)
-    assert "says nothing" in the_one(diagnosis, "mute")
+    assert "sends nothing" in the_one(diagnosis, "mute")
 
 
 async def test_a_listener_that_hangs_up_is_told() -> None:
     async with speaker(hangs_up=True) as address:
-        assert "closes them without a word" in the_one(await examined(address), "hung_up")
+        assert "closes them without an answer" in the_one(await examined(address), "hung_up")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_a_listener_that_hangs_up_is_told() -> None:
 async def test_another_program_at_the_port_is_named(words, waits_for, who) -> None:
     async with speaker(words, waits_for=waits_for) as address:
         diagnosis = await examined(address, patience=2 * BRIEFLY)
-    assert f"{who} answers there, no node" in the_one(diagnosis, "stranger")
+    assert f"{who} answers there, not a node" in the_one(diagnosis, "stranger")
 
 
 async def test_a_seed_that_fails_beside_one_that_works_is_a_warning_and_comes_last() -> None:
@@ -265,7 +265,9 @@ async def test_a_certificate_that_the_other_side_does_not_accept_is_told() -> No
     context.load_verify_locations(authority("theirs").pem)
     async with speaker(tls=context) as address:
         diagnosis = await examined(address, security=with_tls("carol"))
-    assert "hangs up when it has seen this side's" in the_one(diagnosis, "certificate_refused")
+    assert "closes the connection after it got this side's" in the_one(
+        diagnosis, "certificate_refused"
+    )
 
 
 async def test_an_older_tls_than_ours_is_told() -> None:
@@ -273,13 +275,13 @@ async def test_an_older_tls_than_ours_is_told() -> None:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     async with speaker(tls=context) as address:
         diagnosis = await examined(address, security=with_tls("carol"))
-    assert "it speaks TLSv1.2, and this side TLSv1.3 only" in the_one(diagnosis, "tls")
+    assert "it speaks TLSv1.2, and this side speaks TLSv1.3 only" in the_one(diagnosis, "tls")
 
 
 async def test_a_server_with_a_good_certificate_that_says_nothing_is_mute() -> None:
     async with speaker(tls=server_context(signed("alice"))) as address:
         diagnosis = await examined(address, security=with_tls("carol"), patience=2 * BRIEFLY)
-    assert "says nothing" in the_one(diagnosis, "mute")
+    assert "sends nothing" in the_one(diagnosis, "mute")
 
 
 async def test_an_alert_about_the_certificate_is_told_in_words() -> None:
@@ -319,7 +321,7 @@ def test_the_fault_of_ones_own_certificate_is_named(tls, fault: str) -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours", "said"),
     [
-        (KEY, None, "it wants to see a key proved, and none was given"),
+        (KEY, None, "it asks for a proof of the key, and no key was given"),
         (KEY, OTHER_KEY, "it has another key than this side"),
         (None, KEY, "it has no key, and this side has one"),
     ],
@@ -486,7 +488,7 @@ async def test_where_nobody_goes_on_the_command_that_recovers_is_named() -> None
         "let in: bob"
     )
     assert f"run `ordercast recover --node {alice.address}`" in told.cure
-    assert "what only the missing had is lost" in told.cure
+    assert "what only the missing nodes had is lost" in told.cure
 
 
 async def test_the_command_that_recovers_is_asked_where_fewest_are_missing() -> None:
@@ -558,7 +560,7 @@ async def test_nodes_that_all_wait_for_each_other_are_told_that_nobody_leads() -
     async with fake_node("alice", **looking) as alice, fake_node("bob", **looking) as bob:
         alice.thinks = 0.1  # who answers first is not named first
         seen = the_one(await examined(alice.address, bob.address), "nobody_leads")
-    assert seen == "alice, bob look for a cluster themselves, and nobody leads one"
+    assert seen == "alice, bob look for a cluster themselves, and none is in one"
 
 
 async def test_a_node_that_looks_for_its_cluster_beside_one_that_has_one_is_told() -> None:
@@ -636,7 +638,7 @@ async def test_a_node_that_reaches_somebody_else_is_told() -> None:
     somebody = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.3", port)
     async with somebody, fake_node() as alice, translated(alice.address, "127.0.0.3") as address:
         diagnosis = await examined(address, bind=f"127.0.0.1:{port}")
-    assert "somebody else took the call" in the_one(diagnosis, "way_back_elsewhere")
+    assert "that is not this node" in the_one(diagnosis, "way_back_elsewhere")
 
 
 async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
@@ -644,7 +646,7 @@ async def test_a_node_that_is_busy_leaves_the_check_undone(monkeypatch) -> None:
     async with fake_node(reply=DialbackReply("busy", "one at a time")) as alice:
         diagnosis = await examined(alice.address, bind="127.0.0.1:0")
     assert diagnosis.healthy
-    assert any("is busy calling others back" in one.why for one in diagnosis.skipped)
+    assert any("is connecting back to others" in one.why for one in diagnosis.skipped)
 
 
 async def test_that_not_all_of_many_nodes_were_asked_to_call_back_is_said(monkeypatch) -> None:
@@ -703,7 +705,7 @@ async def test_heartbeats_that_another_node_would_not_wait_for_are_told() -> Non
     seen = the_one(diagnosis, "heartbeats_clash")
     assert seen == (
         "carol has heartbeat_ms=3000, suspect_ms=9000; alice#1 has heartbeat_ms=250, "
-        "suspect_ms=2000: alice#1 will suspect carol though it lives"
+        "suspect_ms=2000: alice#1 will suspect carol although it is alive"
     )
 
 
@@ -723,7 +725,7 @@ async def test_round_trips_that_are_too_slow_for_the_heartbeats_are_told() -> No
 
         alice.on_frames = slowly
         seen = the_one(await examined(alice.address), "round_trip")
-    assert "5 round trips, " in seen and "jitter" in seen and "may be 1 ms late at most" in seen
+    assert "5 round trips, " in seen and "jitter" in seen and "may be late by 1 ms at most" in seen
 
 
 async def test_a_second_cluster_that_a_node_knows_of_is_told() -> None:
@@ -796,7 +798,7 @@ async def test_a_loop_that_stands_now_is_told_by_those_who_hear_its_pulses() -> 
     stats = {"pulses": {"port": 7700, "standing_still": {"bob": 3.5}}}
     async with fake_node("alice", stats=stats) as alice:
         seen = the_one(await examined(alice.address), "standing")
-    assert seen == "the event loop of bob stands still, for 3.5 s"
+    assert seen == "the event loop of bob has stood still for 3.5 s"
 
 
 async def test_pulses_that_do_not_arrive_are_noted() -> None:

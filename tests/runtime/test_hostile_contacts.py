@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from fuzz.contact import Answer, HostileContact
 from ordercast.membership.node_view import NodeEntry
 from ordercast.runtime import reentry
 from ordercast.runtime.control import (
+    SENTENCES,
     Admitted,
     Apply,
     Control,
@@ -23,11 +25,13 @@ from ordercast.runtime.control import (
     Refused,
     StatusReply,
     StatusRequest,
+    decode,
     encode,
 )
 from ordercast.runtime.presence import Presence
 from ordercast.runtime.reentry import why_no_seed
 from ordercast.wire.control import Hello
+from ordercast.wire.frame import Splitter
 
 JUNK = ("", "nonsense", "host:99999", "h:" + "9" * 5000, "\x1b]0;x\x07:80", ":1", "x" * 4000 + ":1")
 UNRESOLVED = ("..:80", "x" * 200 + ":80", "192.0.2.1:9")
@@ -133,6 +137,39 @@ async def test_who_is_refused_by_all_seeds_that_answer_is_told_so() -> None:
         with pytest.raises(oc.NameTaken, match="it is taken"):
             await oc.Node("bob", seeds=[one.address, two.address]).start()
         assert (one.asked, two.asked) == (1, 1)
+
+
+TERMINAL = "\x1b]0;PWNED\x07\x1b[2J\x9b2J\nWARNING all is well " + "x" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [("name", oc.NameTaken), ("config", oc.ConfigError), ("?\x1b[2J", oc.UsageError),
+     ("joining", oc.JoinTimeout)],
+)  # fmt: skip
+async def test_an_error_that_quotes_a_peer_moves_no_terminal_and_begins_no_line(
+    reason: str, error: type[oc.OrdercastError]
+) -> None:
+    async with HostileContact(says(Refused(reason, TERMINAL))) as evil:
+        with pytest.raises(error) as raised:
+            await oc.Node("bob", seeds=[evil.address], join_timeout=0.3).start()
+    told = str(raised.value)
+    assert told.isprintable() and len(told) < 6000
+    assert "\\x1b]0;PWNED\\x07\\x1b[2J\\x9b2J\\nWARNING all is well xxx" in told
+
+
+@pytest.mark.parametrize("kind", [kind for kind, fields in SENTENCES.items() if fields])
+def test_every_sentence_of_a_control_message_is_printable_when_it_is_read(
+    kind: type[Control],
+) -> None:
+    """Whatever errors and logs will quote; what is no sentence comes as it was said."""
+    plain = {str: "\x1b[2J", int: 7}
+    fields = {name: plain[type_] for name, type_ in get_type_hints(kind).items()}
+    [frame] = Splitter(100_000).feed(encode(kind(**fields)))
+    message = decode(frame)
+    for name, value in fields.items():
+        said = "\\x1b[2J" if name in SENTENCES[kind] else value
+        assert getattr(message, name) == said
 
 
 async def test_seeds_that_send_a_newcomer_round_in_circles_cost_it_its_patience_only() -> None:

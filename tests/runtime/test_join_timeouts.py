@@ -188,7 +188,7 @@ async def test_who_joins_a_group_without_members_is_told_who_is_waited_for() -> 
         await lonely_member_killed(alice, options)
         carol._presence.options = msgspec.structs.replace(carol._presence.options, join_timeout=0.5)
         text = await timeout_of(carol.join("prices", order="fifo"))
-        assert "waits for bob#1, which went without a word and may have newer state" in text
+        assert "waits for bob#1, which did not leave in order and may have newer state" in text
         assert "refound_ms=60000" in text
 
 

@@ -62,7 +62,7 @@ async def test_a_node_whose_machine_fails_comes_back_into_its_groups(
         stats = two.stats()
         assert (stats["machine_failures"], stats["re_entries"]) == (1, 1)
         assert not one.stats()["machine_failures"]
-    told = [r for r in caplog.records if "its own failed" in r.getMessage()]
+    told = [r for r in caplog.records if "the state machine of p2#1 failed" in r.getMessage()]
     assert [r.levelname for r in told] == ["ERROR"] and told[0].exc_info is not None
 
 

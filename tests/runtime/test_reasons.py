@@ -43,7 +43,7 @@ async def test_a_join_names_the_program_that_has_the_port() -> None:
     async with speaker(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
         reason, _ = await join_at(address)
         assert "an HTTP server speaks there, no node" in reason
-        assert "an HTTP server answers there, no node" in await doctor_at(address)
+        assert "an HTTP server answers there, not a node" in await doctor_at(address)
 
 
 async def test_a_join_says_both_names_of_the_cluster() -> None:

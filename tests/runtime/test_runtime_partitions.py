@@ -159,7 +159,7 @@ async def test_outages_that_nobody_reads_do_not_pile_up() -> None:
             assert len(inbox.parcels) == 5  # two views, the outage, and again two views
         events = aiter(alice)
         assert [(await anext(events)).joined for _ in "gh"] == [("alice",)] * 2
-        with pytest.raises(oc.NotPrimary, match="of view 2"):
+        with pytest.raises(oc.NotPrimary, match="of node view 2"):
             await anext(events)
         assert [(await anext(events)).group for _ in "gh"] == ["g", "h"]
 

@@ -4,6 +4,8 @@ needs its answer; one that is dead or frozen does not."""
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import ordercast as oc
 from certificates import signed
 from ordercast import LocalCluster
+from ordercast.runtime.processes import WorkerProcess
 from ordercast.wire.pulse import KEY_BYTES, Pulse, pack_pulse
 
 BLOCKING = "tests.runtime.blocking"
@@ -72,6 +75,53 @@ async def test_a_view_change_does_not_wait_for_a_program_that_blocks_its_loop() 
         assert not blocking.done()
         await cluster.kill(1)
         await asyncio.gather(blocking, return_exceptions=True)
+
+
+async def warnings_of(suspect_ms: int, stall_ms: int, hold_up) -> list[str]:
+    """Of a process that stood still, next to a node that waits for it all the time."""
+    patient = {"suspect_ms": 600_000}
+    async with oc.Node("alice", bootstrap=True, **patient) as alice:
+        bob = WorkerProcess("bob")
+        try:
+            await bob.start(
+                seeds=[alice.address], heartbeat_ms=100, suspect_ms=suspect_ms, stall_ms=stall_ms
+            )
+            await bob.run(f"{BLOCKING}:listen")
+            while not (await bob.do("report"))["stats"]["pulses"]["sent"]:  # the thread runs
+                await asyncio.sleep(0.05)
+            await hold_up(bob)
+            told: list[str] = []
+            while not any("stood still" in line for line in told):
+                told = await bob.run(f"{BLOCKING}:warned")
+            return [line for line in told if "stood still" in line]
+        finally:
+            await bob.close()
+
+
+async def test_a_process_that_was_stopped_does_not_say_that_a_thread_sent_its_heartbeats() -> None:
+    async def stop(bob: WorkerProcess) -> None:
+        os.kill(bob.pid, signal.SIGSTOP)
+        await asyncio.sleep(2)
+        os.kill(bob.pid, signal.SIGCONT)
+
+    [told] = await warnings_of(1000, 600_000, stop)
+    assert told.startswith("the whole process of bob#1 stood still for ")
+    assert "sent no heartbeats" in told and "a thread" not in told
+
+
+@pytest.mark.parametrize(
+    ("stall_ms", "said"),
+    [(600_000, "a thread sent its heartbeats. "),
+     (1000, "a thread sent its heartbeats for the first 1 s (stall_ms=1000) only. ")],
+)  # fmt: skip
+async def test_a_program_that_blocked_its_loop_is_told_who_sent_its_heartbeats(
+    stall_ms: int, said: str
+) -> None:
+    async def block(bob: WorkerProcess) -> None:
+        await bob.run(f"{BLOCKING}:sleep", seconds=3)
+
+    [told] = await warnings_of(1000, stall_ms, block)
+    assert told.startswith("the event loop of bob#1 stood still for ") and said in told
 
 
 async def test_the_others_see_whose_loop_stands_still() -> None:

@@ -229,7 +229,7 @@ async def test_the_side_that_was_given_up_is_told_and_comes_back_as_newcomers(
 async def test_with_nobody_missing_there_is_nothing_to_forget() -> None:
     async with AsyncExitStack() as stack:
         _, where = await begin(stack, "a")
-        with pytest.raises(UsageError, match="nobody of node view 1 is missing"):
+        with pytest.raises(UsageError, match="no node of node view 1 is missing"):
             await Administrator([where["a"]]).forget([], 1)
 
 

@@ -732,6 +732,6 @@ async def test_interruptions_in_a_row_are_told_once() -> None:
         inbox.interrupt(oc.NotPrimary(number, ("p1",)), lambda number=number: passed.append(number))
     inbox.put(2)
     assert await inbox.next_batch() == [1]
-    with pytest.raises(oc.NotPrimary, match="of view 2 it cannot reach p1"):
+    with pytest.raises(oc.NotPrimary, match="of node view 2 it cannot reach p1"):
         await inbox.next_batch()
     assert passed == [2] and await inbox.next_event() == 2

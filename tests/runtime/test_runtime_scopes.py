@@ -64,7 +64,7 @@ async def test_a_group_scoped_protocol_asked_for_more_names_those_that_give_it()
     async with oc.Node("alice", bootstrap=True) as node:
         with pytest.raises(oc.ScopeError, match=r"'vector' keeps .* inside one.*by cbcast, slow"):
             await node.join("g", order="causal", protocol="vector", scope="domain")
-        with pytest.raises(oc.ScopeError, match="no protocol is built that promises order 'none'"):
+        with pytest.raises(oc.ScopeError, match="no protocol promises order 'none'"):
             await node.join("g", order="none", scope="domain")
 
 

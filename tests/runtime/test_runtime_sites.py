@@ -92,7 +92,9 @@ def eras(node: oc.Node) -> dict[str, int]:
 async def test_a_site_that_is_no_name_is_refused_here_and_at_the_coordinator() -> None:
     with pytest.raises(ValueError, match=r"site name 'to\\nkyo' contains a control character"):
         oc.Node("a", bootstrap=True, site="to\nkyo")
-    with pytest.raises(ConfigError, match="gateway=True without site: say which site's"):
+    with pytest.raises(
+        ConfigError, match="gateway=True without site: name the site of the gateway"
+    ):
         oc.Node("a", bootstrap=True, gateway=True)
     with pytest.raises(TypeError, match="site is a name, not 3"):
         oc.Node("a", bootstrap=True, site=3)

@@ -67,7 +67,7 @@ async def test_another_transport_than_the_leaders_is_refused_and_both_are_named(
     async with oc.Node("alice", bootstrap=True, transport=leader) as alice:
         bob = oc.Node("bob", seeds=[alice.address], transport=joiner)
         theirs = joiner if isinstance(joiner, str) else joiner.label
-        says = f"transport='{theirs}' here, transport='{leader}' at the coordinator"
+        says = f"transport='{theirs}' at 'bob', transport='{leader}' at the coordinator"
         with pytest.raises(oc.ConfigError, match=says):
             await bob.start()
 

@@ -183,10 +183,13 @@ def test_a_node_says_its_site_in_every_layer_and_its_options_are_those_of_a_node
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"gateway": True}, "gateway without site: say which site's, as site = 'tokyo'"),
+        (
+            {"gateway": True},
+            "gateway without site: name the site of the gateway, as site = 'tokyo'",
+        ),
         ({"site": "to\nkyo"}, "the site name 'to\\nkyo' contains a control character"),
         ({"sites": "tokyo"}, "there is no 'sites'; did you mean 'site'?"),
-        ({"group": ""}, "no group: name in group what this node is to join"),
+        ({"group": ""}, "no group: list in group what this node is to join"),
         ({"group": "a\u0007"}, "the group name 'a\\x07' contains a control character"),
         ({"protocol": "two_layerd"}, "unknown protocol 'two_layerd'"),
         ({"protocol": ""}, "say which order the group needs"),

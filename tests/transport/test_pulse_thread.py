@@ -8,7 +8,7 @@ import threading
 import time
 from time import monotonic
 
-from ordercast.transport.pulse import PROOF_EVERY, Beating, PulseEar, PulseThread, Target
+from ordercast.transport.pulse import PROOF_EVERY, Beating, Pause, PulseEar, PulseThread, Target
 from ordercast.wire.pulse import KEY_BYTES, Pulse, unpack_pulse
 
 KEY = bytes(range(KEY_BYTES))
@@ -34,6 +34,23 @@ def test_it_speaks_while_the_loop_is_late_and_no_longer_than_it_may_stand() -> N
     beating.turned_at = 300.0
     said = [beating.look(300.0) for _ in range(PROOF_EVERY)]
     assert [pulse for pulse in said if pulse is not None] == [Pulse(7, 4, 0)]
+
+
+def test_it_knows_for_how_long_it_was_stopped_itself() -> None:
+    beating = Beating(7, heartbeat_s=1.0, stall_s=60.0)
+    beating.pause = Pause(looked_at=100.0)  # the thread begins
+    beating.turned_at = 100.0
+    beating.look(100.5)
+    for now in (101.0, 101.5, 102.0):
+        beating.look(now)
+    assert beating.stopped_for(102.25) == 0.5
+    assert beating.stopped_for(122.0) == 20.0  # the loop wakes before the thread
+    beating.look(122.0)
+    beating.look(122.5)
+    assert beating.stopped_for(122.5) == 20.0  # ... or after it
+    beating.turned_at = 122.5
+    beating.look(123.0)
+    assert beating.stopped_for(123.0) == 0.5  # the pause was told
 
 
 async def test_pulses_arrive_although_the_loop_stands_still() -> None:

@@ -49,7 +49,7 @@ def test_two_that_have_the_key_learn_who_the_other_is_and_talk(run, owner):
     [
         (OURS, THEIRS, "PeerError: its proof is wrong", "before it proved the key"),
         (OURS, Security(), "PeerError: it said hello before it proved", "it may want a key"),
-        (Security(), OURS, "PeerError: it wants to see a key", "before it proved the key"),
+        (Security(), OURS, "PeerError: it asks for a proof of the key", "before it proved the key"),
     ],
     ids=["another key", "no key", "a key for a node without"],
 )
@@ -227,12 +227,12 @@ def test_a_second_challenge_and_a_second_proof_are_faults():
     with pytest.raises(PeerError, match="a second challenge"):
         other.answer(Challenge(bytes(32)), HELLO)
     other.answer(Proof(one._prove("connects")), HELLO)
-    with pytest.raises(PeerError, match="a proof that nobody asked for"):
+    with pytest.raises(PeerError, match="it sent a proof that was not asked for"):
         other.answer(Proof(one._prove("connects")), HELLO)
 
 
 def test_a_proof_before_the_challenge_is_a_fault():
-    with pytest.raises(PeerError, match="a proof that nobody asked for"):
+    with pytest.raises(PeerError, match="it sent a proof that was not asked for"):
         Greeting(OURS.key, "accepts").answer(Proof(bytes(32)), HELLO)
 
 

@@ -380,7 +380,7 @@ def test_a_refusal_from_the_side_that_connects_is_a_fault(run, owner):
         body = b"\x92\xa1a\xa1b"
         writer.write(PREFIX.pack(MAGIC, 1, len(body)) + body)
         await a.until(lambda a: a.closed)
-        assert a.closed == ["FrameError: a Refuse from a side that connects"]
+        assert a.closed == ["FrameError: it sent a Refuse, and only the side that accepts may"]
 
     run(scenario())
 

@@ -99,7 +99,7 @@ def test_who_shows_no_good_certificate_gets_nothing_and_the_owner_learns_why(
             a.strangers.append(writer)
             assert await told(reader) == b""
         await a.until(lambda a: a.closed)
-        assert a.closed == [f"PeerError: no TLS: {reason}"]
+        assert a.closed == [f"PeerError: TLS failed: {reason}"]
         assert listener.counters.faults == 1
 
     run(scenario())
@@ -114,7 +114,7 @@ def test_a_plain_text_client_gets_only_a_closed_connection(run, owner, words):
         writer.write(words)
         assert await told(reader) == b""
         await a.until(lambda a: a.closed)
-        assert a.closed == ["PeerError: no TLS: it does not speak TLS"]
+        assert a.closed == ["PeerError: TLS failed: it does not speak TLS"]
 
     run(scenario())
 

@@ -1,7 +1,7 @@
-"""`ordercast groups`, `sequencers`, `migrate`, `drain`, `undrain`: who numbers which group, and who
-should; `groups refound`: an empty group waits no longer.
+"""`ordercast groups`, `sequencers`, `migrate`, `drain`, `undrain`: which node numbers the messages
+of which group, and which should; `groups refound`: an empty group waits no longer.
 
-Each asks any node of the cluster, which sends it on to the coordinator.
+Each command asks any node of the cluster, which sends it on to the coordinator.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ordercast.transport.security import Security
 
 NODE = typer.Option(
     ["127.0.0.1:7700"], "--node", "--seed", metavar="HOST:PORT",
-    help="Any node of the cluster. May be given again: the first that answers is asked.",
+    help="Any node of the cluster. May be repeated: the first that answers is asked.",
 )  # fmt: skip
 CLUSTER = typer.Option("ordercast", help="The name of the cluster.")
 ANSWER = typer.Option(5.0, "--timeout", help="Seconds to wait for an answer.")
@@ -57,7 +57,7 @@ def list_groups(
     insecure: bool = INSECURE,
     as_json: bool = JSON,
 ) -> None:
-    """List the groups of a cluster, and who numbers the messages of each."""
+    """List the groups of a cluster, and the node that numbers the messages of each."""
     if context.invoked_subcommand is not None:
         return
     with errors_as_exits():

@@ -32,10 +32,10 @@ clock = time.process_time_ns
 
 def calibrate(
     protocol: list[str] = typer.Option(
-        [], help="Whose steps are measured; may be repeated. Else the protocol of order 'total'."
+        [], help="Protocol to measure; may be repeated. Default: the protocol of order 'total'."
     ),
     messages: int = typer.Option(400, min=1, help="Multicasts in each of the runs measured."),
-    large: int = typer.Option(0, min=0, help="Measure a group of so many members, too."),
+    large: int = typer.Option(0, min=0, help="Measure a group of this many members, too."),
     out: Path = typer.Option(Path("out/costs.json"), help="Where the cost model is written."),
     as_json: bool = typer.Option(False, "--json", help="Print the file."),
 ) -> None:

@@ -121,7 +121,7 @@ def _greet(node: Node, order: str, options: dict[str, Any]) -> None:
 
 
 class Conversation:
-    """What is heard and said here, over outages."""
+    """Prints what comes and sends what is typed, also after outages."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -136,7 +136,7 @@ class Conversation:
                 return
             except NodeOut as outage:
                 self._is_out = True
-                _say(f"You are out of the chat: {_why(outage)}. It goes on by itself.")
+                _say(f"You are out of the chat: {_why(outage)}. You come back automatically.")
 
     def _hear(self, event: Event) -> None:
         if self._is_out and isinstance(event, View) and self._node.name in event.joined:
@@ -159,9 +159,9 @@ class Conversation:
 
 
 def _why(outage: NodeOut) -> str:
-    """For somebody who chats."""
+    """The reason, in words for a person who chats."""
     if isinstance(outage, NotPrimary):
-        return f"too few can be reached; {', '.join(outage.missing)} cannot"
+        return f"no majority can be reached; missing: {', '.join(outage.missing)}"
     return "the others have gone on without you"
 
 

@@ -25,7 +25,7 @@ def tell(event: Event, *, name_groups: bool = False) -> None:
         _tell_view(event, _of(event.group, name_groups))
     else:
         back = ", ".join(name for side in event.sides[1:] for name in side)
-        console.print(f"[dim]the network is whole again: {escape(back)} come over[/]")
+        console.print(f"[dim]the partition has ended; back: {escape(back)}[/]")
 
 
 def _of(group: str, name_groups: bool) -> str:

@@ -36,7 +36,9 @@ LOG_LEVEL = typer.Option(None, help=OF_DAEMONS["log_level"])
 OPTION = typer.Option(
     [], metavar="NAME=VALUE", help=f"{OF_DAEMONS['node']} Example: heartbeat_ms=100."
 )
-CHECK = typer.Option(False, "--check", help="Only show the settings, and where each comes from.")
+CHECK = typer.Option(
+    False, "--check", help="Start nothing: show the settings, and where each comes from."
+)
 
 
 def given(flags: dict[str, object], options: list[str]) -> dict[str, object]:

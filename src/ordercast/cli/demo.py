@@ -36,7 +36,7 @@ def demo(
 
         traces = _fresh_folder(out)
         (out / "report.html").unlink(missing_ok=True)
-        story.begin("who is there")
+        story.begin("who takes part")
         _introduce(story)
         story.begin("what happens")
         closing = asyncio.run(_trade(traces, messages, story))
@@ -75,7 +75,7 @@ class Story:
 def _introduce(story: Story) -> None:
     story.tell(f"{len(BROKERS)} brokers and {SEQUENCERS} sequencers start, each its own process")
     boards = "; ".join(f"{item} by {', '.join(names)}" for item, names in ITEMS.items())
-    story.tell(f"every item is a group of those who watch it: {boards}")
+    story.tell(f"every item is a group of the brokers who watch it: {boards}")
     story.tell(
         "a broker sells one item because of another: CMC, the Computer Manufacturing Company, "
         "because chips rise"

@@ -42,14 +42,16 @@ def doctor(
     addresses: list[str] = typer.Argument(
         None, metavar="ADDRESS", help="HOST:PORT of the nodes that should be one cluster."
     ),
-    name: str | None = typer.Option(None, help="The name of your node: is it free?"),
+    name: str | None = typer.Option(None, help="Name of your node: checks that it is free."),
     cluster: str = typer.Option("ordercast", help=OF_NODES["cluster"]),
     bind: str | None = typer.Option(
-        None, metavar="HOST:PORT", help="Where your node listens: do the others reach it?"
+        None,
+        metavar="HOST:PORT",
+        help="Address of your node: checks that others can connect to it.",
     ),
-    group: str | None = typer.Option(None, help="The group that your node joins."),
-    order: str | None = typer.Option(None, help="The order that it asks for."),
-    protocol: str | None = typer.Option(None, help="The protocol that it asks for."),
+    group: str | None = typer.Option(None, help="Group that your node joins."),
+    order: str | None = typer.Option(None, help="Order that it asks for."),
+    protocol: str | None = typer.Option(None, help="Protocol that it asks for."),
     heartbeat_ms: int | None = typer.Option(None, help=OF_NODES["heartbeat_ms"]),
     suspect_ms: int | None = typer.Option(None, help=OF_NODES["suspect_ms"]),
     option: list[str] = typer.Option(

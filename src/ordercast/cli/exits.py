@@ -6,9 +6,9 @@
 2  bad input: a wrong argument, an unreadable trace, a part that is not installed
 3  inconclusive: the trace does not say enough to decide something expected
 4  the cluster could not be reached, or ended; with Spark: also one of its processes on this machine
-70 a mistake of ours, with a traceback
+70 a bug in Ordercast, with a traceback
 130 interrupted with Ctrl-C
-141 whoever read the output went away, as with `| head`; said by no word, as other programs do
+141 the reader of the output went away, as with `| head`; without a message, as other programs do
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import typer
 from rich.console import Console
 
 from ordercast.errors import JoinTimeout, NodeEnded, OrdercastError, PeerError
+from ordercast.runtime.foreign_text import printable
 
 VIOLATED, BAD_INPUT, INCONCLUSIVE, UNREACHABLE = 1, 2, 3, 4
 OUR_MISTAKE, INTERRUPTED, NO_READER = 70, 130, 141
@@ -39,9 +40,8 @@ def fail(text: str, code: int) -> typer.Exit:
 
 
 def escape(text: str) -> str:
-    """Somebody's text: neither markup of ours nor commands to the terminal."""
-    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-    return shown.replace("[", "\\[")
+    """Text that is not ours, so that it is neither markup nor a command to the terminal."""
+    return printable(text, keep="\n").replace("[", "\\[")
 
 
 @contextmanager

@@ -46,30 +46,36 @@ SCRIPTS = ("free", "replies", "burst")
 def explore(
     context: typer.Context,
     protocol: str | None = typer.Option(None, help=f"One of {', '.join(EXPLORABLE)}."),
-    processes: int = typer.Option(3, help="Processes, all in one group unless told otherwise."),
-    messages: int = typer.Option(3, help="Messages in all."),
+    processes: int = typer.Option(
+        3, help="Number of processes; all in one group, unless --group or --overlap."
+    ),
+    messages: int = typer.Option(3, help="Number of messages in all."),
     script: list[str] = typer.Option(
-        list(SCRIPTS), help="How they are said: free, replies or burst; may be repeated."
+        list(SCRIPTS), help="How they are sent: free, replies or burst; may be repeated."
     ),
     group: list[str] = typer.Option([], help="Members, as 0,1,2; repeat it for several groups."),
     overlap: bool = typer.Option(False, "--overlap", help="Two groups that overlap."),
     crash: bool = typer.Option(False, "--crash", help="One process may crash at any moment."),
-    loss: int = typer.Option(0, help="Packets that may be lost in all (protocols for N0)."),
-    duplicates: int = typer.Option(0, help="Packets that may come twice in all (N0 and N1)."),
+    loss: int = typer.Option(
+        0, help="Number of packets that may be lost in all (protocols for N0)."
+    ),
+    duplicates: int = typer.Option(
+        0, help="Number of packets that may come twice in all (N0 and N1)."
+    ),
     rounds: int = typer.Option(
-        ROUNDS, help="Rounds of timers without progress that mean: blocked."
+        ROUNDS, help="Rounds of timers without progress after which a run counts as blocked."
     ),
     rounds_after_crash: int = typer.Option(
-        ROUNDS_AFTER_CRASH, help="The same after a crash, where some may wait for good."
+        ROUNDS_AFTER_CRASH, help="The same after a crash, when some processes may wait for ever."
     ),
     rounds_after: int = typer.Option(
         ROUNDS_AFTER,
         help="Rounds of timers after everything was delivered; nothing may follow then.",
     ),
     expect: list[str] = typer.Option(
-        [], help="A property (as causal.group) wanted beside those promised, also after a crash."
+        [], help="A property (as causal.group) to check beside those promised, also after a crash."
     ),
-    limit: int = typer.Option(DEFAULT_LIMIT, help="States, for each script."),
+    limit: int = typer.Option(DEFAULT_LIMIT, help="Number of states to visit for each script."),
     prune: bool = typer.Option(True, help="Skip orders of steps that lead to the same states."),
     out: Path | None = typer.Option(None, help="Write the schedule of a violation to FILE.json."),
     replay: Path | None = typer.Option(
@@ -83,7 +89,7 @@ def explore(
             _check_alone(context)
             raise typer.Exit(_replay(replay, as_json=as_json))
         if protocol is None:
-            raise ValueError(f"say --protocol, one of {', '.join(EXPLORABLE)}, or --replay FILE")
+            raise ValueError(f"give --protocol, one of {', '.join(EXPLORABLE)}, or --replay FILE")
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"--out {out}: there is no folder {out.parent}")
         groups = _groups(group, processes, overlap=overlap)
@@ -138,7 +144,9 @@ def _protocol(name: str) -> type[OrderingProtocol]:
 
 def _groups(lists: list[str], processes: int, *, overlap: bool) -> tuple[Members, ...]:
     if lists and overlap:
-        raise ValueError("--group lists the groups, and --overlap chooses them: give one of both")
+        raise ValueError(
+            "--group lists the groups, and --overlap chooses them: give only one of the two"
+        )
     if overlap:
         return two_overlapping_groups(processes)
     return tuple(map(_members, lists)) if lists else one_group(processes)

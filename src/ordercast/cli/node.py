@@ -66,7 +66,7 @@ def node(
     """Run a member of groups: it prints what they deliver, and sends the lines of its input.
 
     Settings come from the file, from ORDERCAST_* variables, and from these options; later ones
-    count. SIGTERM or Ctrl-C leaves in order; the end of the input does not.
+    count. SIGTERM or Ctrl-C leaves in order; the end of the input does not end it.
     """
     flags: dict[str, object] = {
         "group": group, "order": order, "protocol": protocol, "site": site, "gateway": gateway,

@@ -1,4 +1,4 @@
-"""Where a page may be written: asked before the work, not after it."""
+"""Checks before the work that a page can be written after it."""
 
 from __future__ import annotations
 

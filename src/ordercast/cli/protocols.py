@@ -21,19 +21,19 @@ SOURCES = {
 }  # docs/SOURCES.md has them all
 SIGNS = "\n".join(
     (
-        "*  what this order gets by default",
+        "*  the default protocol of this order",
         "scope: group, the order holds in each group; domain, across all groups of it",
-        "net: the weakest network it works on by itself; the library sees to that",
+        "net: the weakest network that it works on; the library provides that network",
         *(f"  {name:3}  {meaning}" for name, meaning in NETWORKS.items()),
-        "head: integers in the header of a frame; packets: per frame",
+        "head: integers in the header of a frame; packets: number for each frame",
         *(f"  {letter}  {meaning}" for letter, meaning in LETTERS.items()),
         "  NULLs  and an empty frame of each member that has nothing to say",
         "exact: a message waits only for what it depends on",
         "all speak: a silent member holds the others up",
         "open: a node that is no member may send to the group",
-        "from: its source; docs/SOURCES.md",
+        "from: its source, see docs/SOURCES.md",
         *(f"  {number}  {title}" for number, title in SOURCES.items()),
-        "--markdown prints all that they declare, as in docs/GUARANTEES.md",
+        "--markdown prints all that protocols declare, as in docs/GUARANTEES.md",
     )
 )
 COLUMNS = (
@@ -43,7 +43,7 @@ NEVER_CUT = ("protocol", "order", "scope", "net")
 
 
 def protocols(
-    as_json: bool = typer.Option(False, "--json", help="Print everything they declare as JSON."),
+    as_json: bool = typer.Option(False, "--json", help="Print all that protocols declare as JSON."),
     markdown: bool = typer.Option(False, "--markdown", help="Print the table of the docs."),
 ) -> None:
     """List the protocols: order, scope, cost, needs."""

@@ -41,11 +41,11 @@ NODE = typer.Option(
 )
 YES = typer.Option(
     None, "--yes", metavar="VIEW",
-    help="Do not ask: this is the number of the node view that is meant.",
+    help="The number of the node view, instead of a question for it.",
 )  # fmt: skip
 
 WARNING = (
-    "Those who are missing may live, and may have gone on without the nodes that are here. If so, "
+    "The missing nodes may still run, and may have gone on without the nodes that are here. If so, "
     "everything that they did since is given up: messages that they delivered are lost, and the "
     "nodes come back as newcomers. If they are dead, what only they had is lost. "
     "Make sure that they are stopped."
@@ -107,7 +107,7 @@ def _confirmed(found: Survey, yes: int | None) -> int:
     """The number of the node view, which a person must type."""
     _show(found)
     if not found.missing:
-        raise UsageError(f"nobody of node view {found.view} is missing: there is nothing to do")
+        raise UsageError(f"no node of node view {found.view} is missing: there is nothing to do")
     progress.print(f"[bold]Warning:[/] {WARNING}", highlight=False)
     if yes is None:
         yes = typer.prompt("Type the number of the node view to go on", type=int, err=True)

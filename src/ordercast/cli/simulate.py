@@ -23,8 +23,8 @@ from ordercast.simulation.workload import Workload
 
 def simulate(
     protocol: str = typer.Option(..., help=f"One of {', '.join(PROTOCOLS)}."),
-    members: int = typer.Option(5, help="Processes, from 0; all in one group, unless --groups."),
-    messages: int = typer.Option(100, help="Multicasts; answers to them come on top."),
+    members: int = typer.Option(5, help="Number of processes; all in one group, unless --groups."),
+    messages: int = typer.Option(100, help="Number of multicasts; answers to them come on top."),
     reply: float = typer.Option(
         Workload().reply,
         help="Answers to a message, on average. With 0 every protocol gets the same messages.",
@@ -32,7 +32,7 @@ def simulate(
     loss: float = typer.Option(0.0, help="Probability that a packet is lost."),
     duplicate: float = typer.Option(0.0, help="Probability that a packet comes twice."),
     groups: int = typer.Option(
-        1, help="Overlapping groups, spread round a ring of processes; at most one for each."
+        1, help="Number of overlapping groups in a ring of processes; at most one for each process."
     ),
     crash: list[int] = typer.Option(
         [],
@@ -44,7 +44,8 @@ def simulate(
         "application", help="'protocol' also records packets and what is held back, and why."
     ),
     costs: Path | None = typer.Option(
-        None, help="What work costs: a file that `ordercast calibrate` wrote. Else it is free."
+        None,
+        help="Costs of work: a file that `ordercast calibrate` wrote. Default: no work takes time.",
     ),
     out: Path = typer.Option(..., help="FILE.jsonl, FILE.csv, or a folder (Parquet)."),
     as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),

@@ -1,4 +1,4 @@
-"""What commands that use Spark are told about it: which master, which settings."""
+"""Options of commands that use Spark: its master, and its settings."""
 
 from __future__ import annotations
 

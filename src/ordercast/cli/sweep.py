@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    plan: Path = typer.Argument(help="A TOML file: which runs. See docs/EXPERIMENTS.md."),
-    out: Path = typer.Option(..., help="Folder for tables and traces; a sweep there goes on."),
-    quick: bool = typer.Option(False, help="The quick form of the plan, as its [quick] says."),
+    plan: Path = typer.Argument(help="A TOML file that says which runs: see docs/EXPERIMENTS.md."),
+    out: Path = typer.Option(
+        ..., help="Folder for tables and traces. A sweep that was cut off there goes on."
+    ),
+    quick: bool = typer.Option(
+        False, help="Run the quick form of the plan, which its table [quick] describes."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON."),
     master: str | None = typer.Option(None, help="Spark master. Default: this machine."),
     conf: list[str] = typer.Option([], "--conf", help="Spark setting key=value; repeatable."),

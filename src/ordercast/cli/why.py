@@ -28,8 +28,8 @@ MANY = 10_000  # names that are compared one by one to find the nearest
 def why(
     paths: list[Path] = typer.Argument(help="Trace files or folders: Parquet, JSONL, CSV."),
     message: str | None = typer.Option(None, help="Only this message, with its whole story."),
-    process: str | None = typer.Option(None, help="Only what waited at this process."),
-    top: int = typer.Option(10, min=1, help="So many waits, the longest first."),
+    process: str | None = typer.Option(None, help="Only messages that waited at this process."),
+    top: int = typer.Option(10, min=1, help="Number of waits to show, the longest first."),
     as_json: bool = typer.Option(False, "--json", help="Print the waits as JSON."),
 ) -> None:
     """Explain from a trace at protocol level why messages were held back."""

@@ -62,7 +62,7 @@ def parse_members(members: Mapping[str, str] | Iterable[str]) -> dict[str, str]:
             )
         listed[name] = address
     if not listed:
-        raise ValueError("members is empty; list at least the node that leads")
+        raise ValueError("members is empty; list at least the node that starts the cluster")
     return listed
 
 

@@ -1,12 +1,12 @@
-"""What a node answers to those who administer the cluster.
+"""What a node answers to the commands that administer the cluster.
 
-Only the coordinator answers; any other node says where it is. That some nodes are gone may be said
-to any node, also to one that is cut off. Who asks has proved that it has the key of the cluster,
-where there is one, and could as well join it: there is no further right.
+Only the coordinator answers; any other node says where the coordinator is. That some nodes are gone
+may be said to any node, also to one that is cut off. A command has proved that it has the key of
+the cluster, where there is one, and could as well join it: there is no further right.
 
-A wish may take longer than a stranger may stay connected. It is answered with `UnderWay` after a
-while, and whoever made it makes it again: what is under way is not begun twice, and what is so
-already is done at once.
+A request may take longer than a stranger may stay connected. It is answered with `UnderWay` after a
+while, and the command sends it again: what is under way is not begun twice, and what is so already
+is done at once.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Administration:
         """The answer of one that cannot know; None: this node answers itself."""
         presence = self._presence
         if not presence.in_cluster or presence.error is not None:
-            return NotDone("out", "this node is not in the cluster now; ask another one")
+            return NotDone("out", "it is not in the cluster now; ask another node")
         if isinstance(request, ForgetRequest):
             return None
         if presence.blocked is not None:
@@ -166,6 +166,6 @@ async def _outcome(work: Coroutine[Any, Any, bool]) -> Control:
         async with asyncio.timeout(MAX_SECONDS):
             return Done() if await work else UnderWay()
     except TimeoutError:
-        return NotDone("slow", f"it was not done within {MAX_SECONDS:g} s, and is given up")
+        return NotDone("slow", f"it was not done within {MAX_SECONDS:g} s, and was given up")
     except (OrdercastError, ValueError) as reason:
         return NotDone("wrong", str(reason))

@@ -41,7 +41,7 @@ class NotYet(PeerError):
 
 
 class Admission:
-    """One node's way in. It is the node's role until a seed has let it in."""
+    """The role of a node until a seed has let it in: it asks the seeds."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
@@ -75,7 +75,7 @@ class Admission:
             patience *= 2  # a seed that many call at a time answers in turn, and late
 
     def _timeout(self, reasons: dict[str, Exception], seconds: float) -> JoinTimeout:
-        """Nobody answered; or who did, and why that was not enough."""
+        """The error: no seed answered, or why those that did have not let this node in."""
         told = {
             seed: why_unreachable(reason).removeprefix(f"{seed}: ")
             for seed, reason in reasons.items()
@@ -153,7 +153,9 @@ class Admission:
             conn.send(encode(Refused("joining", "it is not in the cluster itself")))
             conn.close("refused")
             return
-        if isinstance(message, Goodbye):  # it leaves; the end of the connection tells who waits
+        if isinstance(
+            message, Goodbye
+        ):  # it leaves; whoever waits is told when the connection ends
             return
         answer = self._answers[conn]
         if answer.done():

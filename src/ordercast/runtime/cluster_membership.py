@@ -1,9 +1,9 @@
-"""This node's standing in its cluster: on its way in, in, cut off, out, on its way out.
+"""The state of this node in its cluster: joining, in, cut off, out, leaving.
 
-All nodes run the same code. The first of the node view coordinates; what only the coordinator does
-stands in `ordercast.runtime.coordination` and `ordercast.runtime.group_names`. Who lives and who is
-in is decided by the machine (`ordercast.membership.cluster`): it is told what connections tell, and
-its news become what the rest of this node, and its application, must know.
+All nodes run the same code. What only the coordinator does is in `ordercast.runtime.coordination`
+and `ordercast.runtime.group_names`. Which nodes live and which are in the cluster is decided by the
+machine (`ordercast.membership.cluster`): this module tells it what happens to connections, and
+tells the rest of the node, and its application, what the machine decides.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.cluster_membership")
 
-MAX_UNTIMELY = 256  # words of one that does not coordinate yet, as far as is known here
+MAX_UNTIMELY = 256  # messages kept of nodes that do not coordinate yet, as far as is known
 GRACE_S = 0.5  # after a good-bye the view without that node should have come
 
 
 class ClusterMembership:
-    """One incarnation's standing, from its admission to its end."""
+    """The state of one incarnation in its cluster, from its admission to its end."""
 
     def __init__(self, presence: Presence, admitted_by: NodeEntry) -> None:
         self._presence = presence
@@ -152,7 +152,7 @@ class ClusterMembership:
                 return
 
     def addresses(self) -> list[str]:
-        """Where a later incarnation may find the cluster: best on the side it goes over to."""
+        """Addresses where a later incarnation may find the cluster; the best ones first."""
         presence = self._presence
         lost = presence.engine.stack.lost
         into = -1 if presence.over_to is None else presence.over_to.into
@@ -165,12 +165,12 @@ class ClusterMembership:
     def ask(
         self, entry: GroupEntry, part: Part, former: tuple[str, ...] = (), memory: int = 0
     ) -> None:
-        """Be in this group, which is open here. `memory`: the last view of it that the program
-        has seen, if it was in it before."""
+        """Ask to be let into this group, which is open here. `memory` is the last view of it that
+        the program has seen, if it was in it before."""
         self._presence.engine.step([Join(entry, part, former, memory)])
 
     def quit(self, gid: GroupId) -> None:
-        """Be out of this group."""
+        """Ask to be out of this group."""
         self._presence.engine.step([Leave(gid)])
 
     async def leave(self, sending: Sending) -> None:
@@ -208,7 +208,7 @@ class ClusterMembership:
     # -- what others say --------------------------------------------------------------------------
 
     def speaker(self, pid: ProcessId) -> Speaker:
-        """What a node is to this one, which has a connection to it."""
+        """The part of a connected node in the cluster, as this node sees it."""
         presence = self._presence
         stack = presence.engine.stack
         if pid not in presence.directory.live:
@@ -222,7 +222,7 @@ class ClusterMembership:
         return Speaker.NEWCOMER if is_new else Speaker.NODE
 
     def consider(self, conn: Connection, message: Control) -> None:
-        """Of somebody who is nobody yet."""
+        """A message of a node that was not let in."""
         if isinstance(message, Apply):
             assert conn.hello is not None
             self._presence.coordination.consider(conn, conn.hello, message)
@@ -233,7 +233,7 @@ class ClusterMembership:
         """Its sender may coordinate from now on, and be ahead of this node."""
         assert isinstance(message, NodeUp | NodeDown), "the table keeps nothing else"
         self._untimely.append((pid, message))
-        if len(self._untimely) > MAX_UNTIMELY:  # what one says takes nobody's room
+        if len(self._untimely) > MAX_UNTIMELY:  # the node that sent most gives way
             [(most, _)] = Counter(p for p, _ in self._untimely).most_common(1)
             self._untimely.remove(next(word for word in self._untimely if word[0] == most))
 
@@ -252,17 +252,17 @@ class ClusterMembership:
             self.requests.handle(pid, message)
 
     def _told_by_coordinator(self, message: NodeUp | NodeDown) -> None:
-        """Who may come in, and who is gone."""
+        """The coordinator lets a node in, or says that one is gone."""
         if isinstance(message, NodeUp):
             check_entry(message.node)
             if message.node.pid == self._presence.me.pid:
-                raise PeerError("it lets somebody in under the number of this node")
+                raise PeerError("it lets another node in under the number of this one")
             self._presence.coordination.expect(message.node)
         else:
             self._lost_contact(message.pid)
 
     def _gone_in_order(self, pid: ProcessId) -> None:
-        """It said good-bye a while ago. If it is in the view still, it went all the same."""
+        """It said good-bye a while ago. If the view still has it, treat it as lost."""
         presence = self._presence
         if presence.error is None and pid not in presence.peers.bound:
             self.lost(pid)
@@ -290,16 +290,18 @@ class ClusterMembership:
         self.search.wake()
 
     def accuse(self, pid: ProcessId, reason: str) -> None:
-        """A node broke the protocol: the coordinator is told why this node hung up on it."""
+        """A node broke the protocol: tell the coordinator why this node closed the connection."""
         stack = self._presence.engine.stack
         if pid in stack.pids and stack.coordinator is not None and not self.coordinates:
             self._presence.peers.tell(stack.coordinator, Lost(pid, reason))
 
     def _note_lost(self, pid: ProcessId, lost: Lost) -> None:
-        """For people. Who goes is decided by the machine, from what all nodes hear."""
+        """Log it. Which nodes are excluded is decided by the machine, from what all nodes hear."""
         names = self._presence.directory.identities
         if self.coordinates and lost.pid in names:
-            log.warning("%s hung up on %s: %s", names[pid], names[lost.pid], lost.reason)
+            log.warning(
+                "%s closed its connection to %s: %s", names[pid], names[lost.pid], lost.reason
+            )
 
     def _lost_contact(self, pid: ProcessId) -> None:
         """On the way in: one node less to ask."""
@@ -313,7 +315,7 @@ class ClusterMembership:
     # -- news of the machine ----------------------------------------------------------------------
 
     def take(self, news: News) -> None:
-        """How this node stands from now on."""
+        """Act on a decision of the machine about this node."""
         presence = self._presence
         rejoins = presence.options.rejoin
         if isinstance(news, Installed):
@@ -382,7 +384,7 @@ class ClusterMembership:
             presence.later("a node view", partial(self._part_from_leaver, pid), GRACE_S)
 
     def _part_from_leaver(self, pid: ProcessId) -> None:
-        """It goes by itself as soon as it knows that it may."""
+        """Close the connection, if the leaver has not closed it itself meanwhile."""
         presence = self._presence
         self._leavers.discard(pid)
         if presence.error is None and pid not in presence.engine.stack.pids:
@@ -440,7 +442,7 @@ class ClusterMembership:
         }
 
     def silent_ms(self) -> dict[str, int]:
-        """Of every other node: how long nothing has come from it."""
+        """For how long nothing has come from each other node."""
         identities = self._presence.directory.identities
         heartbeat_ms = self._presence.options.heartbeat_ms
         silence = self._presence.engine.stack.agreement.detector.silence

@@ -13,7 +13,7 @@ LOGGED = 1024  # pairs of nodes that are in the log
 
 
 class Conflicts:
-    """That one node has met."""
+    """Counts the contradictions that one node has met."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -31,5 +31,5 @@ class Conflicts:
             log.warning("%s: one of the two lies", self.last)
 
     def stats(self) -> dict[str, object]:
-        """How many, and the last one in words."""
+        """The number of contradictions, and the last one in words."""
         return {"count": self.count, "last": self.last}

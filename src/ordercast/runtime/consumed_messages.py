@@ -62,7 +62,7 @@ class ConsumedMessages:
 
     @property
     def messages(self) -> int:
-        """How many."""
+        """The number of messages."""
         return sum(last - first + 1 for _, spans in self.plain() for first, last in spans)
 
     @property

@@ -10,7 +10,7 @@ the state         StateSought ->  <- StateOffer,   StateWanted ->  <- StatePromi
                   StateSettled, to everybody
 trouble           Lost ->               to the coordinator
                   NotReading ->         to the members of a group
-signs of life     PulseKey ->           both ways
+pulses            PulseKey ->           both ways
 the end           Goodbye, to everybody
 anybody           StatusRequest ->      <- StatusReply,  Dialback ->  <- DialbackReply
 who administers   TableRequest ->       <- TableReply | Redirect | NotDone
@@ -31,6 +31,7 @@ from ordercast.core.durability import Durability
 from ordercast.core.ids import ProcessId
 from ordercast.core.protocol import DeliveryLevel
 from ordercast.membership.node_view import NodeEntry
+from ordercast.runtime.foreign_text import printable
 from ordercast.views.groups import GroupEntry, SlowPolicy
 from ordercast.wire.codec import ChannelCodec
 from ordercast.wire.control import CONTROL_CHANNEL
@@ -342,6 +343,14 @@ CONTROLS = (
 
 _codec = ChannelCodec(CONTROLS)
 
+MAX_TEXT = 4096  # characters of a sentence that another node says
+
+SENTENCES = {
+    kind: tuple(name for name in kind.__struct_fields__ if name in ("have", "reason", "text"))
+    for kind in CONTROLS
+}
+"""The fields of each message that errors and logs show to people."""
+
 
 def encode(message: Control, payload: bytes = b"") -> bytes:
     """The frame of a control message."""
@@ -349,7 +358,13 @@ def encode(message: Control, payload: bytes = b"") -> bytes:
 
 
 def decode(frame: Frame) -> Control:
-    """The control message of a frame; a `FrameError` if it is none."""
+    """The control message of a frame; a `FrameError` if it is none. Its sentences are printable."""
     message = _codec.decode(frame[1], frame[3])
     assert isinstance(message, Control)
-    return message
+    said = {name: getattr(message, name) for name in SENTENCES[type(message)]}
+    shown = {name: _shown(text) for name, text in said.items()}
+    return message if shown == said else msgspec.structs.replace(message, **shown)
+
+
+def _shown(text: str) -> str:
+    return printable(text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}...")

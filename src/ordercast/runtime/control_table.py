@@ -1,12 +1,12 @@
-"""Who may say which message of channel 0 to a node: a table.
+"""A table of the messages of channel 0: which senders may send each of them to a node.
 
-`Presence` looks up every message here before anything is done with it. What the sender is to this
-node, and where this node stands, decide what becomes of it:
+`Presence` looks up every message here before anything is done with it. The sender's part in the
+cluster and this node's own state decide what happens to the message:
 
-    it may say that          the message goes to whoever takes it
-    it may, a moment later   the message is kept until then: the sender may be ahead of this node
-    it might, a moment ago   the message is dropped: the two have crossed
-    anybody else             it is that peer's fault, which is counted and ends its connection
+    the sender may send it           it is handed to the part of the node that handles it
+    ... will be allowed to, soon     it is kept until then: the sender may be ahead of this node
+    ... was allowed to, until now    it is dropped: the message and a change have crossed
+    anything else                    it is the sender's fault, is counted, and ends its connection
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ordercast.runtime.control import CONTROLS, Control, Withdrawn
 
 
 class Standing(enum.Flag):
-    """Where the node stands that hears a message."""
+    """The state of the node that receives a message."""
 
     FOUNDING = enum.auto()  # it asks whether there is a cluster
     JOINING = enum.auto()  # it asks to be let in
@@ -34,12 +34,12 @@ EVERYWHERE = ~Standing(0)
 class Speaker(enum.Flag):
     """What the sender of a message is to the node that hears it."""
 
-    COORDINATOR = enum.auto()  # of the view; before the first one, who let this node in
-    NODE = enum.auto()  # of the view; before the first one, of whom the coordinator told
+    COORDINATOR = enum.auto()  # of the view; before the first view, the node that let this one in
+    NODE = enum.auto()  # of the view; before the first view, one that the coordinator named
     NEWCOMER = enum.auto()  # it was let in, and no view that is known here has it
     GONE = enum.auto()  # it was let in, or in a view, and is not any more
-    ASKED = enum.auto()  # nobody yet; this node has asked it, and waits for the answer
-    STRANGER = enum.auto()  # nobody yet; it has the credentials of the cluster
+    ASKED = enum.auto()  # not let in; this node has asked it, and waits for the answer
+    STRANGER = enum.auto()  # not let in; it has the credentials of the cluster
 
 
 NOBODY = Speaker(0)
@@ -58,7 +58,7 @@ MEANINGS: dict[Speaker, str] = {
 
 
 class Verdict(enum.Enum):
-    """What becomes of a message."""
+    """What happens to a message."""
 
     TAKEN = "taken"
     KEPT = "kept"
@@ -78,7 +78,7 @@ class Rule(msgspec.Struct, frozen=True):
     dropped: Speaker = Speaker.GONE  # of these it is late, and no fault
 
     def verdict(self, standing: Standing, speaker: Speaker) -> Verdict:
-        """What becomes of such a message from this one."""
+        """What happens to such a message from this sender."""
         if standing & self.at and speaker & self.may_say:
             return Verdict.TAKEN
         if standing is Standing.ENDED or speaker & self.dropped:
@@ -185,7 +185,7 @@ RULE_OF: dict[type[Control], Rule] = {
 
 
 def admit(message: Control, standing: Standing, speaker: Speaker) -> Verdict:
-    """What becomes of a message from this one; one that no rule names is nobody's to say."""
+    """What happens to a message from this sender; without a rule for it, it is refused."""
     rule = RULE_OF.get(type(message))
     return Verdict.REFUSED if rule is None else rule.verdict(standing, speaker)
 
@@ -201,7 +201,7 @@ def who(speaker: Speaker) -> str:
 
 
 def markdown() -> str:
-    """For the page about security."""
+    """The table of docs/SECURITY.md."""
     lines = [
         "| message | who may say it | to a node that | from others | a lie lasts | and is seen |",
         "|---|---|---|---|---|---|",
@@ -227,7 +227,7 @@ def _where(at: Standing) -> str:
 
 
 def _others(rule: Rule) -> str:
-    """Of those who may not say it, but for a node that is gone; of all others it is a fault."""
+    """What happens to the message from other senders, where that is no fault of theirs."""
     found = []
     if rule.kept:
         found.append(f"{who(rule.kept)}: kept until that node coordinates")

@@ -1,9 +1,9 @@
 """What the coordinator answers to newcomers.
 
-The coordinator is the first node of the node view: at first the one that began the cluster, later
-the oldest one that lives. It gives a newcomer its number and its incarnation, tells all nodes to
-expect it, and tells it who they are. The newcomer connects to them, and asks to join the node view
-(see `ordercast.membership.cluster`). Until it is in, it is only expected.
+The coordinator is the first voter of the node view: at first the node that began the cluster, later
+the oldest one that lives and votes. It gives a newcomer its number and its incarnation, tells all
+nodes to expect it, and tells it who they are. The newcomer connects to them, and asks to join the
+node view (see `ordercast.membership.cluster`). Until it is in, it is only expected.
 
 Every node keeps what the next coordinator must know: the numbers and the incarnations that were
 given so far.
@@ -32,7 +32,7 @@ COMING_S = 1.0  # a node that was let in and is not in the view after this is ca
 CALL_S = 2.0  # ... and has so long to answer
 FRESH_S = 5.0  # a node that answered a call within this still has its name
 
-GRACE_S = 1.0  # for those whom a coordinator that is gone had let in
+GRACE_S = 1.0  # for newcomers that a former coordinator had let in
 
 MAX_UNSEEN = 1 << 20  # starts of a node that this cluster may not know of
 
@@ -54,7 +54,7 @@ class Coordination:
     # -- newcomers --------------------------------------------------------------------------------
 
     def consider(self, conn: Connection, hello: Hello, apply: Apply) -> None:
-        """Let it in, send it to whom it must ask, or say why it cannot come in."""
+        """Let it in, send it to the coordinator, or say why it cannot come in."""
         presence = self._presence
         stack = presence.engine.stack
         missing = presence.cluster_membership.missing_names()
@@ -91,7 +91,7 @@ class Coordination:
         answer = Admitted(node, presence.me.pid, nodes, self._run, past, floor)
         presence.peers.tell(node.pid, answer)
         asyncio.get_running_loop().call_later(COMING_S, self._see_if_it_comes, node)
-        log.info("%s may come in, from %s", node.identity, node.address)
+        log.info("%s was let in, at %s", node.identity, node.address)
 
     def _reachable(self) -> tuple[NodeEntry, ...]:
         """Nodes to which a newcomer must connect: not those whose next life it may be."""
@@ -126,25 +126,29 @@ class Coordination:
             if taken is not None:
                 return taken
         if not 0 <= apply.after <= presence.directory.last_incarnation(hello.name) + MAX_UNSEEN:
-            return Refused("incarnation", f"no node has been started {apply.after} times")
+            return Refused(
+                "incarnation", f"{hello.name!r} cannot have been started {apply.after} times"
+            )
         if len(presence.directory.live) >= presence.options.max_nodes:
-            # Who was let in and does not come goes again. What a stranger can bring about for a
+            # A node that was let in and does not come goes again. What a stranger can do for a
             # while must not end a node that asks.
             kind = "joining" if self._expected else "full"
-            return Refused(kind, f"the cluster has max_nodes={presence.options.max_nodes} nodes")
+            return Refused(
+                kind, f"the cluster is full: it has max_nodes={presence.options.max_nodes} nodes"
+            )
         for option, mine in presence.options.shared().items():
             theirs = apply.shared.get(option)
             if theirs != mine:
                 return Refused(
                     "config",
-                    f"{option}={theirs!r} here, {option}={mine!r} at the coordinator: "
+                    f"{option}={theirs!r} at {hello.name!r}, {option}={mine!r} at the coordinator: "
                     f"{option} must be the same on all nodes of a cluster",
                 )
         return None
 
     def _taken(self, holder: NodeEntry, hello: Hello) -> Refused | None:
-        """The name is in use. A holder that is not there, or is going, has it no longer soon; if
-        the cluster waits for it to come back, this may be it."""
+        """The name is in use. A holder that is dead or leaving will not have it for long; if the
+        cluster waits for the holder to come back, this may be it."""
         name, pid = holder.name, holder.pid
         presence = self._presence
         if pid in self._expected:
@@ -224,7 +228,7 @@ class Coordination:
         self._expected[node.pid] = loop.call_later(patience, self.give_up, node.pid)
 
     def _is_another_try(self, namesake: NodeEntry, hello: Hello) -> bool:
-        """It was let in by one who died before it could say so: it is expected, and asks again."""
+        """A coordinator let it in, and died before it could say so: it asks again."""
         return namesake.pid in self._expected and namesake.address == hello.advertise
 
     def _give_up_namesakes(self, name: str, but: NodeEntry | None = None) -> None:
@@ -250,8 +254,8 @@ class Coordination:
                 self.tell_expected(pid, "it did not come in")
 
     def take_over(self) -> None:
-        """Who let them in is gone. One that has not connected here soon died with it: others on
-        their way in would try to reach it in vain."""
+        """The former coordinator let them in. One that does not connect here soon has died with it:
+        others on their way in would try to reach it in vain."""
         expected = tuple(self._expected)
         asyncio.get_running_loop().call_later(GRACE_S, self._give_up_unseen, expected)
 
@@ -284,8 +288,8 @@ class Coordination:
 
 
 def _share(pid: ProcessId) -> int:
-    """Which of the numbers this node gives, where every side lets nodes in. Nodes that were let in
-    by the same one have different shares, and so have those that two sides let in meanwhile."""
+    """The share of numbers that this node gives, where every side lets nodes in. Nodes that one
+    let in have different shares, and so have nodes that two sides let in meanwhile."""
     return (pid // SIDES + SHARE_STEP * (pid % SIDES)) % SIDES
 
 

@@ -1,4 +1,4 @@
-"""A node calls back whoever asks for it: can it reach you as you reach it?
+"""A node connects back to a node that asks for it, to show whether the way back is open.
 
 A member must not become a scanner of ports. It dials nothing but the host that the question came
 from, sends no byte there, makes one call at a time and few in a minute.

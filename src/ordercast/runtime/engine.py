@@ -118,10 +118,11 @@ class Driver(Protocol):
         """These two have said different things of a frame."""
 
     def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
-        """What this node brought, of that kind, could not be handled."""
+        """A packet of that node, of this kind, could not be handled."""
 
     def broken(self, error: Exception) -> BaseException:
-        """A step failed half-way: an error of ours. There must not be another. What is raised."""
+        """A step failed half-way: a bug in Ordercast. There must be no other step. Returns the
+        error to raise."""
 
 
 class Effects:
@@ -207,7 +208,7 @@ class Engine:
             self._close_channel(g)
 
     def _codec_of(self, g: GroupId) -> ChannelCodec | None:
-        """Of a group that is open: the stack opens those by itself that this node is to lead."""
+        """The codec of an open group. The stack itself opens groups that this node is to lead."""
         codec = self._channels.get(g)
         if codec is None and (entry := self.stack.entry_of(g)) is not None:
             codec = self._channel(entry)
@@ -368,7 +369,7 @@ class Engine:
 
     @property
     def cause(self) -> ProcessId | None:
-        """Whose packet, control message or timer is being handled; None: nobody's."""
+        """The peer whose packet, control message or timer is being handled, if there is one."""
         return self._cause
 
     @contextmanager
@@ -504,7 +505,7 @@ class Engine:
         header: msgspec.Struct,
         payload: bytes,
     ) -> None:
-        """Of a link itself, or sent again for a group that was left: the peer's link waits."""
+        """A packet of a link, or a repeat for a group that was left, for which the peer waits."""
         if g == LINK_GROUP:
             self._driver.transmit(to, LINKS.encode(LINK_CHANNEL, 0, header, payload), None)
         elif g in self._left:

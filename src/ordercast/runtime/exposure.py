@@ -1,4 +1,4 @@
-"""Plain text stays on this machine: a node that would let it out is refused, unless it is meant."""
+"""Refuses options by which a node would send plain text to other machines without `insecure`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for the first view of a group that was asked for, over changes of the coordinator."""
+"""Waits for the first view of a group, also if another node becomes the coordinator."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 ASK_SECONDS = 2.0  # that a seed has to say whether it runs
 PAUSE = 0.05  # seconds between two rounds, while another node starts the cluster
 MAX_NOTED = 64  # nodes that connected meanwhile and are asked
-ABSENT = ("refused", "unresolved")  # nobody runs there; anything else may be a cut network
+ABSENT = ("refused", "unresolved")  # no node runs there; any other failure may be a cut network
 
 State = Literal["running", "starting", "waiting", "absent", "unknown"]
 STATES: dict[str, State] = {"running": "running", "starting": "starting", "joining": "waiting"}
-"""Of a status, as far as they matter here."""
+"""The states in a status that matter here."""
 
 
 class Asked(NamedTuple):
@@ -88,7 +88,7 @@ class Founding:
             await asyncio.sleep(PAUSE)
 
     def _goes_before(self, found: dict[str, Asked]) -> str | None:
-        """Who starts the cluster in the place of this node, or may: it was asked too early.
+        """The node that starts the cluster instead of this one, or may: it was asked too early.
 
         Not one that only waits for the cluster: it knocks again and again.
         """
@@ -149,7 +149,7 @@ class Founding:
                 answer.set_result(payload)
 
     def closed(self, conn: Connection, reason: str) -> None:
-        """Who was asked hung up."""
+        """A node that was asked closed the connection."""
         answer = self._answers.get(conn)
         if answer is not None and not answer.done():
             answer.set_exception(PeerError(reason))

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Group:
-    """One stay of a node in a group. Made by `Node.join`; over after `leave`.
+    """A node as a member of a group, from `Node.join` to `leave`.
 
-    It outlives an outage: a node that comes back is in its groups again, in these very objects.
+    It outlives an outage: when the node is back in the group, the same object works again.
     """
 
     def __init__(self, node: Node, member: Membership) -> None:
@@ -28,7 +28,7 @@ class Group:
 
     @property
     def _member(self) -> Membership:
-        """This node in the group, as its newest incarnation was let in."""
+        """The membership of the newest incarnation that is in the group."""
         return self._seat.member
 
     @property
@@ -38,17 +38,17 @@ class Group:
 
     @property
     def order(self) -> str:
-        """What the group promises."""
+        """The order that the group promises."""
         return self._member.group.order
 
     @property
     def protocol(self) -> str:
-        """How the promise is kept."""
+        """The name of the protocol that keeps this order."""
         return self._member.group.protocol
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Of the newest view here; the stream tells at which place it begins."""
+        """The members in the newest view, by name. The stream shows where that view begins."""
         view = self._member.view
         return view.members if view is not None else ()
 
@@ -57,11 +57,11 @@ class Group:
         return self._seat.member.multicast(body)
 
     def multicast_many(self, bodies: Iterable[Any]) -> Coroutine[Any, Any, Receipt]:
-        """Send many messages, in large frames. The receipt is that of the last."""
+        """Send many messages, in large frames. The receipt is that of the last one."""
         return self._seat.member.multicast_many(bodies)
 
     def held_back(self) -> list[HeldBack]:
-        """What came, or was sent, and waits here: for what, and how long. The oldest first."""
+        """Messages that wait here, with what each waits for and how long; the oldest first."""
         return list(held_back_of(self._member.presence, self._member.group.gid))
 
     async def leave(self) -> None:
@@ -69,12 +69,12 @@ class Group:
         await self.node._joining.leave(self._member)
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """The events of this group alone. From now on the node's stream is without them."""
+        """The events of this group alone, which are no longer in the stream of the node."""
         self._take_own_stream()
         return EventStream(self._seat.inbox)
 
     def batches(self) -> AsyncIterator[list[Event]]:
-        """The same in lists."""
+        """The same events in lists, for speed."""
         self._take_own_stream()
         return BatchStream(self._seat.inbox)
 

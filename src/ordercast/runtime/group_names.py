@@ -1,8 +1,8 @@
-"""The groups of the cluster by name: what the coordinator answers to who wants into one.
+"""The groups of the cluster by name: what the coordinator answers to nodes that want to join one.
 
-A group is made by the first who enters it. Every node has the directory of all groups, so whoever
-coordinates next knows them, with their numbers. What was only answered ends with the coordinator:
-the next one gives numbers as it sees fit, and whoever asked before asks again.
+The first member creates a group. Every node has the directory of all groups, so the next
+coordinator knows them, with their numbers. A number that was only answered ends with the
+coordinator: the next one may give it to another group, and nodes that asked before ask again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class GroupNames:
-    """Which group a name means, while this node coordinates."""
+    """Finds the group of a name, or creates it, while this node coordinates."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
 
     def answer(self, question: Enter | Visit) -> Control:
-        """Where that group is, or why there is none."""
+        """The group that was asked for, or why there is none."""
         if isinstance(question, Enter):
             return self._enter(question)
         entry = self._open_group(question.group)
@@ -55,7 +55,7 @@ class GroupNames:
         if entry is None:
             limit = self._presence.options.max_groups
             if stack.known_groups() >= limit:
-                return f"the cluster has max_groups={limit} groups"
+                return f"the cluster is full: it has max_groups={limit} groups"
             gid = stack.free_number()
             chosen = choose(enter.order, enter.protocol)
             entry = GroupEntry(
@@ -100,7 +100,7 @@ class GroupNames:
         }
 
     def _awaited(self) -> dict[str, list[str]]:
-        """Groups whose next view is under way, and whose words it lacks."""
+        """Groups whose next view is under way, with the nodes for which it waits."""
         stack = self._presence.engine.stack
         who = list(self._presence.directory.identities_of(stack.waits_for()))
         return {row.entry.name: who for row in stack.changes.now.goal.values()} if who else {}
@@ -123,7 +123,7 @@ class GroupNames:
 
 
 def wanted(enter: Enter) -> str:
-    """What a join asked for, in words."""
+    """What a join asks for, in words."""
     named = f"protocol {enter.protocol!r}" if enter.protocol else ""
     level = f"delivery_level {enter.delivery_level!r}" if enter.delivery_level else ""
     slow = f"slow {enter.slow!r}" if enter.slow else ""
@@ -132,7 +132,7 @@ def wanted(enter: Enter) -> str:
 
 
 def level_of(protocol: type[OrderingProtocol], asked: DeliveryLevel | None) -> DeliveryLevel | None:
-    """Of a new group of that protocol; `ValueError` if it has no levels."""
+    """The level of a new group of that protocol; `ValueError` if the protocol has no levels."""
     if protocol.has_subgroups:
         return asked or "causal"
     if asked is None:
@@ -140,8 +140,8 @@ def level_of(protocol: type[OrderingProtocol], asked: DeliveryLevel | None) -> D
     having = [name for name, page in PROTOCOLS.items() if page.has_subgroups]
     raise ValueError(
         f"delivery_level={asked!r} with protocol {protocol.declaration.name!r}: only "
-        f"{', '.join(map(repr, having))} has levels; join with protocol={having[0]!r}, or say no "
-        "level"
+        f"{', '.join(map(repr, having))} has levels; join with protocol={having[0]!r}, or without "
+        "delivery_level"
     )
 
 

@@ -1,7 +1,7 @@
-"""What this node asks the coordinator about groups, whoever that is by the time of the answer.
+"""The questions of this node to the coordinator about groups, and its own answers as coordinator.
 
-A question is put again when another node coordinates: the answer of one that does not any more
-counts no longer, because its successor may give the same number to another group.
+A question is asked again when another node becomes the coordinator: the answer of the former one
+does not count any more, because its successor may give the same number to another group.
 """
 
 from __future__ import annotations

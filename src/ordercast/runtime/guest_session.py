@@ -1,4 +1,4 @@
-"""Sending to a group without being a member: the stay of a guest, from its first message on."""
+"""Sending to a group without being a member: a guest, from its first message to its last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GuestSession(Sending):
-    """One stay as a guest: messages leave, and nothing comes but how far they have come."""
+    """One stay as a guest: it sends, and hears only how far its messages have come."""
 
     def __init__(
         self, presence: Presence, group: GroupEntry, outbox: Outbox, first_message: int
@@ -97,7 +97,7 @@ class GuestSessions:
         return session
 
     async def leave(self, name: str) -> None:
-        """Let what was sent be ordered, then be no guest any more. Nothing to do if it is none."""
+        """Let what was sent be ordered, then end the visit, if there is one."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
         session = self.open.get(name)
@@ -107,17 +107,17 @@ class GuestSessions:
             await asyncio.shield(self._leaving[name])
 
     async def stop(self, name: str) -> None:
-        """The same, where it is an error if this node is no guest of that group."""
+        """Do the same; it is an error if this node is no guest of that group."""
         known = {
             session.group.name for session in self._presence.groups.guest_sessions.values()
         } | self._entering.keys()
         if name not in known:
             groups = ", ".join(map(repr, sorted(known))) or "no group"
-            raise UsageError(f"this node is no guest of group {name!r}; it is one of {groups}")
+            raise UsageError(f"this node is no guest of group {name!r}; it is a guest of {groups}")
         await self.leave(name)
 
     async def end_to_join(self, name: str) -> GuestSession | None:
-        """Be no guest any more. Whoever waits until all have what was sent may go on waiting."""
+        """End the visit. Receipts of what was sent stay good."""
         if name in self._entering:
             await asyncio.wait((self._entering[name],))
         session = self.open.get(name)
@@ -135,8 +135,8 @@ class GuestSessions:
         return session
 
     async def leave_all(self) -> None:
-        """Be no guest anywhere."""
-        names = {session.group.name for session in self._presence.groups.guest_sessions.values()}
+        """End all guest_sessions."""
+        names = {visit.group.name for visit in self._presence.groups.guest_sessions.values()}
         await asyncio.gather(*map(self.leave, sorted(names | self._entering.keys())))
 
     def _begin_to_leave(self, session: GuestSession) -> None:

@@ -1,4 +1,4 @@
-"""Why is it held back? The machine names what a frame waits for; here come names and times.
+"""Why messages are held back. The machine says what a frame waits for; this adds names and times.
 
 A machine has no clock, and asking it on every packet would cost time for every frame that waits.
 So a node looks now and then, only while packets come or frames wait, and only which frames they
@@ -80,7 +80,7 @@ class Ages:
         self.saw(keys_of(self._frames()))
 
     def saw(self, keys: Iterable[Key]) -> None:
-        """Somebody has looked: these frames wait now, and no others."""
+        """The result of a look: these frames wait now, and no others."""
         now = self._loop.time()
         self._since = {key: self._since.get(key, (self._looked, now)) for key in keys}
         self._looked = now

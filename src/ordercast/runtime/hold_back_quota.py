@@ -28,7 +28,7 @@ LARGE = 4096  # bytes of a payload; smaller ones are bounded by `max_held` well 
 
 
 class HoldBackQuota:
-    """Of one node."""
+    """The bytes that one node holds back, by the peer that brought them."""
 
     def __init__(self, limit: int, state: Callable[[], object]) -> None:
         self.limit = limit  # for each peer

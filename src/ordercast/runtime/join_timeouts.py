@@ -1,6 +1,6 @@
-"""What a join waited for in vain, and what to do about it: one function for each kind of wait.
+"""Why a join took too long, and what to do about it: one function for each thing it waits for.
 
-A node that waits for its cluster is in other trouble than a node of the cluster that waits for a
+A node that waits for its cluster needs other advice than a node of the cluster that waits for a
 group: only the first may be told to start a cluster.
 """
 
@@ -51,8 +51,8 @@ def nobody_knows(presence: Presence, reasons: Mapping[str, str], seconds: float)
 
 def gave_way(presence: Presence, address: str, seconds: float) -> JoinTimeout:
     """Another node was to start the cluster, and did not."""
-    reasons = {address: "it starts, too, and has the smaller address: so it is the one to begin"}
-    advice = f"Stop that node, or look why it does not go on; {_ask(presence, reasons)}"
+    reasons = {address: "it starts, too; its address is the smaller one, so it starts the cluster"}
+    advice = f"Stop that node, or find out why it does not go on; {_ask(presence, reasons)}"
     what = "another node was about to start the cluster, and did not"
     return _timeout(what, reasons, seconds, advice)
 
@@ -82,8 +82,8 @@ def seeds_wait_too(presence: Presence, reasons: Mapping[str, str], seconds: floa
 def not_primary(
     presence: Presence, reasons: Mapping[str, str], seconds: float, *, cut_off: str
 ) -> JoinTimeout:
-    """A seed answered, and its cluster has no majority; the reasons name who is missing. `cut_off`
-    is the address of a node of that cluster."""
+    """A seed answered, and its cluster has no majority; the reasons name the missing nodes.
+    `cut_off` is the address of a node of that cluster."""
     command = recover_command(cut_off, presence.peers.hello.cluster, presence.peers.security)
     advice = (
         "It lets nobody in until it reaches enough of the missing nodes again: mend the network "
@@ -119,7 +119,8 @@ def all_nodes_gone(presence: Presence, address: str, seconds: float) -> JoinTime
     """All nodes that were to let this one into their view are gone."""
     reasons = {address: "it let this node in, and then it and all other nodes were gone"}
     advice = f"{START_OR_FIND}; {_ask(presence, reasons)}"
-    return _timeout("the cluster ended before this node was in", reasons, seconds, advice)
+    what = "the cluster let this node in, but the node view did not come"
+    return _timeout(what, reasons, seconds, advice)
 
 
 # -- in the cluster, on the way into a group ------------------------------------------------------
@@ -136,14 +137,14 @@ def no_first_view(presence: Presence, group: str, seconds: float) -> JoinTimeout
     absent = _absent_from(presence, group)
     if absent:
         what = (
-            f"group {group!r} has no members, and waits for {', '.join(absent)}, which went "
-            "without a word and may have newer state: it was not joined"
+            f"group {group!r} has no members, and waits for {', '.join(absent)}, which did not "
+            "leave in order and may have newer state: it was not joined"
         )
         reasons = _about_coordinator(presence, "was asked to let this node in")
         advice = (
             "Start those nodes again, or join again later: the group waits for "
-            f"refound_ms={presence.options.refound_ms} in all while somebody asks for it, "
-            f"{REMEMBERING} times as long if one that asks remembers an older state; "
+            f"refound_ms={presence.options.refound_ms} in all while a node asks for it, "
+            f"{REMEMBERING} times as long if a node that asks remembers an older state; "
             f"`ordercast groups refound {group}` ends that, and what only they have is lost."
         )
         return _timeout(what, reasons, seconds, advice)
@@ -168,13 +169,13 @@ def not_a_guest(presence: Presence, group: str, seconds: float) -> JoinTimeout:
 
 def not_left(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     """This node is on its way out of the group, and not out yet."""
-    what = f"group {group!r} was not joined: this node is still leaving it"
+    what = f"group {group!r} was not joined: this node did not finish leaving it"
     return _group_timeout(presence, what, "was asked to let this node go", seconds)
 
 
 def guest_session_did_not_end(presence: Presence, group: str, seconds: float) -> JoinTimeout:
     """What this node sent as a guest must be in order before it is a member."""
-    what = f"group {group!r} was not joined: what this node sent as a guest has no place yet"
+    what = f"group {group!r} was not joined: what this node sent as a guest was not ordered"
     return _group_timeout(presence, what, "was asked to let the guest go", seconds)
 
 
@@ -191,7 +192,7 @@ def _about_coordinator(presence: Presence, did: str) -> dict[str, str]:
 
 
 def _waits_for(presence: Presence) -> str:
-    """Who keeps the cluster waiting, as far as this node sees."""
+    """The nodes that keep the cluster waiting, as far as this node sees."""
     cluster_membership, options = presence.cluster_membership, presence.options
     missing = cluster_membership.missing_names()
     if missing:

@@ -1,4 +1,4 @@
-"""A join with state, seen from the join: what is done with the state once it is here."""
+"""A join with state, at the joiner: asks for the state, and sets it when it is here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class JoinWithState:
-    """One stay's state, from before its first view until it is set."""
+    """The state transfer of one join, from before the first view until the state is set."""
 
     def __init__(self, presence: Presence, group: str, state: State) -> None:
         self._presence = presence

@@ -33,11 +33,11 @@ from ordercast.runtime.state_seeking import Memory
 from ordercast.views.groups import GroupEntry, SlowPolicy
 
 Answer = tuple[GroupEntry, asyncio.Future[None]]
-"""What it said, and what is done when it coordinates no longer."""
+"""The coordinator's answer, and a future that is done when another node coordinates."""
 
 
 class ToRejoin(NamedTuple):
-    """Where a node that is out was, and is to be again."""
+    """The groups of a node that is out, which it is to join again."""
 
     seats: dict[str, Seat]  # by the names of the groups, in the order in which they were joined
     guest_of: tuple[str, ...]  # groups that it sent to as a guest
@@ -47,7 +47,7 @@ class Joining:
     """The groups that a node is in, or is about to be in."""
 
     def __init__(self, presence: Presence, *, to_rejoin: ToRejoin | None = None) -> None:
-        """`to_rejoin`: where the incarnation before this one was, and is to be again."""
+        """`to_rejoin`: the groups of the former incarnation, which this one is to join again."""
         self._presence = presence
         self.guest_sessions = GuestSessions(presence)
         self._to_rejoin = to_rejoin or ToRejoin({}, ())
@@ -70,7 +70,7 @@ class Joining:
         seat: Seat | None = None,
         former: tuple[str, ...] = (),
     ) -> Membership:
-        """Be a member: returns when the first view is installed, and the state is here.
+        """Join: returns when the first view is installed, and the state is here.
 
         `seat`: be one again. `former`: the members, on the side of a partition from
         which this node comes over.
@@ -156,7 +156,7 @@ class Joining:
         return await self.guest_sessions.begun(name)
 
     async def _find(self, find: Find) -> Answer:
-        """Where the group is; and what is done when another node coordinates."""
+        """The group; and a future that is done when another node coordinates."""
         succession = self._presence.cluster_membership.succession
         return await find(), succession
 
@@ -240,7 +240,7 @@ class Joining:
         return {other: had for other, had in (have | self._entering).items() if other != name}
 
     async def rejoin(self, seat: Seat) -> None:
-        """Be a member again, as the incarnation before this one was."""
+        """Join a group again in which the former incarnation was."""
         before, group = seat.member, seat.member.group
         self._asks_since.setdefault(seat, asyncio.get_running_loop().time())
         member = await self.join(
@@ -266,7 +266,7 @@ class Joining:
         seat.member.close(reason)
 
     def to_rejoin(self) -> ToRejoin:
-        """Where this node was when its Presence ended, or was on its way to, and had not left."""
+        """The groups to join again: those of the Presence that ended, unless they were left."""
         members = {
             member.group.name: member for member in self._presence.groups.memberships.values()
         }
@@ -302,7 +302,7 @@ class Joining:
                 leaving.result()
 
     async def leave_all(self) -> None:
-        """Be out of every group, those included that are being left already."""
+        """Leave every group; return when that is done, also where it was under way already."""
         await self.guest_sessions.leave_all()
         for member in tuple(self._presence.groups.memberships.values()):
             if member not in self._leaving:
@@ -340,7 +340,7 @@ class Joining:
         member.close(reason or GroupClosed(f"group {member.group.name!r} was left"))
 
     def _abandon(self, member: Membership) -> None:
-        """A join that was given up: leave, or wish no longer to be let in."""
+        """A join was given up: leave, or withdraw the request to be let in."""
         member.seat = Seat(member, self._presence.lifetime.inbox)  # the old one is for the next try
         if member.giver is not None:  # without its state nobody must see what it delivers
             member.mute()

@@ -1,8 +1,9 @@
-"""Every keyword of `Node` and of its kin: its type, its meaning in one sentence, and its subject.
+"""Every keyword of `Node`, `Node.join` and `LocalCluster`: its type, its meaning in one sentence,
+and its subject.
 
 This is the only place that says what an option means: type checkers and editors read the classes,
-docs/API.md and `--help` are made from the sentences (`meanings`). What an option is when it is not
-given stands in `ordercast.runtime.options`, which also checks the values.
+docs/API.md and `--help` are made from the sentences (`meanings`). The defaults are in
+`ordercast.runtime.options`, which also checks the values.
 
     Place, Access, Recording     parameters of `Node`
     Tuning                       what `Node` takes beside these, and hands to `NodeOptions`
@@ -74,7 +75,7 @@ class Place(TypedDict, total=False):
 
 
 class Access(TypedDict, total=False):
-    """Which cluster it is, and who gets in."""
+    """Which cluster the node joins, and which nodes are let in."""
 
     cluster: Annotated[str, "Name of the cluster. Nodes of another cluster are refused."]
     tls: Annotated[
@@ -322,7 +323,7 @@ class ClusterKeywords(SharedKeywords, total=False):
 
 
 def meanings(owner: type) -> dict[str, str]:
-    """Of each annotation `Annotated[type, "sentence"]` of this class: the sentence."""
+    """The sentence of every annotation `Annotated[type, "sentence"]` of this class, by name."""
     hints = get_type_hints(owner, include_extras=True)
     return {
         name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")
@@ -330,7 +331,7 @@ def meanings(owner: type) -> dict[str, str]:
 
 
 def unknown(names: Iterable[str], known: Iterable[str]) -> str:
-    """What is wrong with the first name that is not known, and what may be meant; else nothing."""
+    """The first name that is not known, and what may have been meant; empty if all are known."""
     listed = tuple(known)
     for name in names:
         if name not in listed and name not in WITHOUT_EFFECT:

@@ -27,7 +27,7 @@ FAILURES_S = 600.0
 
 
 class Outage(enum.Enum):
-    """Why a node is not in its groups. Both may be so at once: on its way back it is cut off."""
+    """Why a node is not in its groups. Both may hold at once: it may be cut off on its way back."""
 
     ENDED = "its incarnation has ended, and the next one is not in all groups yet"
     CUT_OFF = "this incarnation hears no majority"
@@ -106,7 +106,7 @@ class Lifetime:
         return next(reversed(self._outages.values()), "")
 
     def cannot_come_back(self, reason: str) -> None:
-        """What stands in the way of the next incarnation at present."""
+        """Note why the next incarnation cannot get in at present."""
         self._outages[Outage.ENDED] = reason
 
     def cannot_join_again(self, group: str, reason: OrdercastError) -> None:
@@ -181,7 +181,7 @@ class Lifetime:
 
 
 def begins_batch(parcel: Parcel) -> bool:
-    """Must the application have handled all before it?"""
+    """Must the application have handled everything before it?"""
     item = parcel[1]
     return isinstance(item, View) and parcel[0].begins_batch(item)
 
@@ -192,7 +192,7 @@ def is_sign_of_return(parcel: Parcel) -> bool:
 
 
 def open_parcel(parcel: Parcel) -> list[Event]:
-    """What the application gets of it, now that it has come for it."""
+    """The events of a parcel, at the moment when the application comes for it."""
     member, item, size, overhead = parcel
     try:
         return member.hand_over(item, size, overhead)

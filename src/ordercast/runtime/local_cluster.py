@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class LocalCluster:
-    """n members, named p1 to pn, and sequencers of its own unless `sequencer=False`."""
+    """A cluster of n members, named p1 to pn, and of sequencers unless `sequencer=False`."""
 
     def __init__(
         self,
@@ -54,26 +54,28 @@ class LocalCluster:
     ) -> None:
         """With an `order` or a `protocol` all members join `group`. Options as for `Node`.
 
-        `sequencers` nodes are members of nothing and number messages; the first of them leads.
-        `names` are for the members, in place of p1 to pn.
+        `sequencers` is the number of nodes that join no group and number messages; the first of
+        them coordinates the cluster. `names` are those of the members, in place of p1 to pn.
 
         Processes read and count their streams by themselves, unless `consume=False`: then a
-        workload does. In one process whoever uses the cluster reads.
+        workload must read them. With `in_process` the caller must read them.
         """
         if wrong := unknown(options, KNOWN):
             raise TypeError(f"a LocalCluster has {wrong}")
         if n < 1:
-            raise ValueError(f"a cluster of {n} members; at least 1 is needed")
+            raise ValueError(f"n={n}: a cluster needs at least 1 member")
         if names and len(names) != n:
-            raise ValueError(f"{len(names)} names for a cluster of {n} members")
+            raise ValueError(f"names has {len(names)} names for {n} members: give one for each")
         if sequencers < 1:
-            raise ValueError(f"sequencers={sequencers}; for none of its own say sequencer=False")
+            raise ValueError(
+                f"sequencers={sequencers} must be at least 1; for none at all say sequencer=False"
+            )
         self.names = tuple(names) or tuple(f"p{number}" for number in range(1, n + 1))
         self.in_process = in_process
         self.nodes: list[Node] = []  # in_process: the members
         self.groups: list[Group] = []  # in_process: their groups, in the same order
         self.workers: list[WorkerProcess] = []  # processes: the members
-        self.sequencers: list[Node | WorkerProcess] = []  # those of its own
+        self.sequencers: list[Node | WorkerProcess] = []  # nodes that are no members
         self.leader: Node | WorkerProcess | None = None  # the first of these, or the first member
         self.group = group
         self._sequencer_names = _sequencer_names(sequencers) if sequencer else ()
@@ -100,7 +102,7 @@ class LocalCluster:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the members, all at once, then the sequencers, the one that leads last."""
+        """Close the members, all at once, then the sequencers, the coordinator last."""
         members: list[Node | WorkerProcess] = [*self.nodes, *self.workers]
         await _all(_close(member) for member in members if member is not self.leader)
         await _all(_close(one) for one in self.sequencers if one is not self.leader)
@@ -108,14 +110,14 @@ class LocalCluster:
             await _close(self.leader)
 
     async def kill(self, member: int) -> None:
-        """kill -9 of a member's process. In process: its connections break, it says nothing."""
+        """Kill the process of a member (kill -9). With `in_process`, break all its connections."""
         places = len(self.nodes or self.workers)
         if not 0 <= member < places:
-            raise ValueError(f"member={member} is not there; members are 0 to {places - 1}")
+            raise ValueError(f"there is no member {member}; members are 0 to {places - 1}")
         await _kill(self.nodes[member] if self.in_process else self.workers[member])
 
     async def kill_sequencer(self, name: str) -> None:
-        """The same for a sequencer."""
+        """Kill the sequencer of that name."""
         found = next((one for one in self.sequencers if one.name == name), None)
         if found is None:
             there = ", ".join(one.name for one in self.sequencers) or "none"
@@ -123,7 +125,7 @@ class LocalCluster:
         await _kill(found)
 
     async def kill_leader(self) -> None:
-        """The same for the node that leads."""
+        """Kill the node that the cluster began with, which coordinates it."""
         if self.leader is not None:
             await _kill(self.leader)
 

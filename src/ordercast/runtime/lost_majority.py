@@ -1,7 +1,8 @@
-"""Where a majority of the voters is lost: what comes back by itself, and what an operator can say.
+"""What to say where a majority of the voters is lost: what ends that by itself, and which command
+an operator can run.
 
-The words are the same wherever they are told: at the nodes that are left, to those that want in,
-and by `ordercast doctor`. A command that is named can be copied and run.
+The nodes that are left, nodes that want to join them, and `ordercast doctor` say it in the same
+words. A command that is named can be copied and run.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 DEFAULT_CLUSTER = "ordercast"
 
-CONDITION = "Only if none of the missing runs any more as it was"
+CONDITION = "Only if each of the missing nodes was stopped or started again"
 LOSS = "what only they had is lost"
 
 
 def recover_command(address: str, cluster: str, security: Security) -> str:
-    """The command that lets the nodes that are here go on, asked at one of them."""
+    """The command that lets the nodes that are here go on; the address is that of one of them."""
     words = ["ordercast", "recover", "--node", address, *credential_words(cluster, security)]
     return shlex.join(words)
 
@@ -52,21 +53,21 @@ def way_out(presence: Presence) -> str:
     view, here = stack.node_view, stack.agreement.here()
     if view is None or not any(pid in here for pid in view.voters):
         return (
-            "No node that votes is here: it comes back by itself when enough of those that vote "
-            "are heard again; read the stream on. If they are all gone, or were started again, "
-            "there is nothing to go on from: stop these nodes, and start a new cluster "
+            "No node that votes is here. This node comes back by itself when enough of those that "
+            "vote are heard again: go on reading the stream. If they are all gone, or were started "
+            "again, there is nothing to go on from: stop these nodes, and start a new cluster "
             "(bootstrap=True)"
         )
     command = recover_command(hello.advertise, hello.cluster, presence.peers.security)
     return (
-        f"It comes back by itself when enough of them are heard again{_or_the_list(presence)}; "
-        f"read the stream on. {CONDITION}: `{command}` lets this side go on without them, and "
-        f"{LOSS}"
+        f"It comes back by itself when enough of them are heard again{_or_the_list(presence)}: "
+        f"go on reading the stream. {CONDITION}: `{command}` lets this side go on without them, "
+        f"and {LOSS}"
     )
 
 
 def why_nobody_gets_in(presence: Presence, missing: tuple[str, ...], name: str) -> str:
-    """For a node of that name which wants in, at one that is cut off: whom the cluster awaits."""
+    """The answer of a node that is cut off to a node of that name which wants to join."""
     view = presence.engine.stack.node_view
     number = 0 if view is None else view.number
     told = (
@@ -86,7 +87,7 @@ def _or_the_list(presence: Presence) -> str:
     view = presence.engine.stack.node_view
     if view is not None and view.electorate:
         return f", or {all_of(view.electorate)}"
-    return " (one that was started again has forgotten its vote, and does not count)"
+    return " (a node that was started again has forgotten its vote, and does not count)"
 
 
 def all_of(electorate: Iterable[str]) -> str:

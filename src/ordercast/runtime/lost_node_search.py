@@ -1,8 +1,8 @@
-"""Connections to nodes that were lost: they may live beyond a partition, and it may be over.
+"""Looks for nodes that were lost: they may live on the other side of a partition that has ended.
 
-The others of the last view are looked for while this node is cut off; those who were excluded,
-while this node is in the cluster. Of two nodes the newer one connects, here as everywhere. Nothing
-but packets of the cluster counts on such a connection, until both are in one view again.
+While this node is cut off it looks for the other nodes of the last view; while it is in the
+cluster, for those that were excluded. Of two nodes the newer one connects, here as everywhere. Only
+packets of the cluster count on such a connection, until both nodes are in one view again.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ordercast.membership.node_view import NodeEntry
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
-SEARCH_S = 1.0  # so often the coordinator looks, and whoever is cut off
-SELDOM = 5  # ... and so many times less often the others: if the coordinator is one that is unknown
+SEARCH_S = 1.0  # between two looks of the coordinator, and of a node that is cut off
+SELDOM = 5  # all others look so many times less often: the coordinator may not know the lost one
 REACH_S = 0.9  # that an address gets to answer: less than a round, so each round asks again
 
 
 class LostNodeSearch:
-    """Dials those who are missing, again and again until they are back."""
+    """Connects to the missing nodes, again and again until they are back."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
@@ -32,7 +32,7 @@ class LostNodeSearch:
         self._rounds = 0
 
     def wake(self) -> None:
-        """Somebody may be missing from now on."""
+        """A node may be missing from now on."""
         if self._timer is None and self._missing():
             self._timer = asyncio.get_running_loop().call_later(SEARCH_S / 4, self._look)
 
@@ -74,7 +74,7 @@ class LostNodeSearch:
             del self._dials[node.pid]
 
     def stop(self) -> None:
-        """Look for nobody any more."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
         for dial in self._dials.values():

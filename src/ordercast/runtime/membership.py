@@ -169,7 +169,7 @@ class Membership(Sending):
         self._settle_guest_session()
 
     def _settle_guest_session(self) -> None:
-        """What this node sent as a guest came before its first view: that has handed it to all."""
+        """The first view has handed to all members what this node sent as a guest before it."""
         if self.guest_session is not None:
             self.guest_session.progress.stable.reach(self.guest_session.frames_sent)
             self.guest_session = None
@@ -271,7 +271,7 @@ class Membership(Sending):
         self._record_view(view)
 
     def former_of(self, pid: ProcessId) -> tuple[str, ...]:
-        """With whom that node came over from another side of a partition; mostly with nobody."""
+        """The side of a partition with which that node came over; mostly empty."""
         node = self.directory.live.get(pid)
         return () if node is None else node.former
 

@@ -1,8 +1,9 @@
-"""Which views unite two sides of a partition: both sides can tell, by who comes over.
+"""Finds out which views unite two sides of a partition. Both sides can tell.
 
-A node that comes over says in its entry with whom it was. To those who stay, members of the group
-who come back with a former side are the other side. To one that comes over, its own first view is
-the union: those with the same former side came with it, the others are the chosen side.
+A node that joins the other side says in its entry with which nodes it was before. To the nodes that
+stay, members of the group that come back with a former side are the other side. To a node that
+changes sides, its own first view is the union: members with the same former side came with it, and
+the others are the chosen side.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def comes_over(member: Membership, before: Sequence[ProcessId]) -> bool:
-    """Is this node's first view of the group one to which it comes over from another side?"""
+    """Is this the first view of the group after this node came over from another side?"""
     return bool(member.former) and not before
 
 
 def merge_of(
     member: Membership, before: Sequence[ProcessId], members: Sequence[ProcessId]
 ) -> Merge | None:
-    """What unites with this view; None: nothing does."""
+    """The sides that this view unites; None if it unites none."""
     formers = {p: member.former_of(p) for p in members}
     if comes_over(member, before):
         came = [p for p in members if formers[p] == formers[member.me]]

@@ -1,4 +1,4 @@
-"""A node: one process of a cluster, and the one stream of everything its groups deliver."""
+"""A node: one process of a cluster, with one stream of everything that its groups deliver."""
 
 from __future__ import annotations
 
@@ -62,14 +62,15 @@ class Node:
                 ...
 
     Exactly one of these says where the cluster is: `seeds` (addresses of nodes that run), `members`
-    (a static list of all nodes, name to address; the first starts it), `discover` (a multicast
-    group to ask; beside `bootstrap` or `seeds`, one to be found at). `bootstrap=True` starts the
-    cluster: alone, at once; with `seeds` or `members`, if none of them runs. `trace` is a directory
-    to record to: what the application sends and gets; with `trace_level="protocol"` also packets,
-    and what is held back and why. `transport` is "tcp", "udp", `Udp(...)` or `IpMulticast(...)`.
-    `tls` encrypts the connections, `key` keeps out who does not have it; without `tls` a node stays
-    on this machine, unless `insecure=True`. What each option means is said in
-    `ordercast.runtime.keywords` and in docs/API.md.
+    (a static list of all nodes, name to address; the first node starts the cluster), `discover` (a
+    multicast group where the node asks for the cluster; beside `bootstrap` or `seeds`, where others
+    find the node). `bootstrap=True` starts the cluster: alone, at once; with `seeds` or `members`,
+    if none of them runs. `trace` is a directory to record to: what the application sends and gets;
+    with `trace_level="protocol"` also packets, and which messages were held back and why.
+    `transport` is "tcp", "udp", `Udp(...)` or `IpMulticast(...)`. `tls` encrypts the connections,
+    and nodes that do not have the `key` are not let in; without `tls` a node does not talk to other
+    machines, unless `insecure=True`. `ordercast.runtime.keywords` and docs/API.md say what each
+    option means.
     """
 
     def __init__(
@@ -136,13 +137,14 @@ class Node:
         starts = self._is_first if self._members else self._bootstrap and not self._seeds
         if starts and not self._options.may_begin(self.name):
             raise ConfigError(
-                f"{self.name!r} does not vote, and is to start the cluster: a cluster begins with "
-                "a node that votes; give this one the seeds of others, or leave out voter=False"
+                f"{self.name!r} does not vote, and is to start the cluster: only a node that votes "
+                "can start one. Give this node the seeds of others; or let it vote, with "
+                "voter=True and, if voters are listed, its name among them"
             )
 
     @property
     def _is_first(self) -> bool:
-        """The first of a static list starts the cluster."""
+        """Is this node the first of a static list, which starts the cluster?"""
         return self._members is not None and self.name == next(iter(self._members))
 
     def _default_bind(self) -> str:
@@ -161,7 +163,7 @@ class Node:
         return advertise
 
     def _addresses(self) -> Iterator[tuple[str, str]]:
-        """Every address that this node was given, and by which option."""
+        """Every address that this node was given, after the name of the option."""
         yield "bind", show_address(self._bind)
         if self._advertise:
             yield "advertise", self._advertise
@@ -191,7 +193,7 @@ class Node:
         self._state = "running"
 
     def _new_presence(self) -> Presence:
-        """The inside of one incarnation."""
+        """Everything inside the next incarnation of this node."""
         hello = Hello(
             cluster=self._cluster, name=self.name, incarnation=0, advertise=self._advertise,
             session=b"" if self._options.transport == "tcp" else secrets.token_bytes(SESSION_BYTES),
@@ -216,11 +218,11 @@ class Node:
 
     @property
     def _may_start_it(self) -> bool:
-        """Only one that votes; of a static list the first, unless another one was told to."""
+        """Only a node that votes may: one with `bootstrap`, or the first of a static list."""
         return (self._bootstrap or self._is_first) and self._options.may_begin(self.name)
 
     async def _running_seeds(self) -> tuple[str, ...]:
-        """Where the cluster runs; nowhere, in the very moment in which this returns."""
+        """The seeds that are in the cluster. If there are none, that is so when this returns."""
         presence, seeds = self._presence, self._seeds
         running = await presence.running(seeds, must_know=self._bootstrap)
         if not running and self._options.discover is not None:
@@ -231,7 +233,7 @@ class Node:
     # -- outages ----------------------------------------------------------------------------------
 
     def _ended(self, presence: Presence) -> None:
-        """A Presence has ended by itself. If the reason may pass, the node comes back."""
+        """An incarnation ended by itself. If the reason may pass, the node comes back."""
         if presence is not self._presence:
             return  # it never got in
         error = presence.error
@@ -258,7 +260,7 @@ class Node:
         self._lifetime.re_entries += 1
 
     async def _close(self) -> None:
-        """Whether the node is in, out, or on its way back."""
+        """Close the node, whether it is in its cluster, out of it, or on its way back."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._options.close_timeout
         if self._returning is not None:
@@ -319,16 +321,15 @@ class Node:
     ) -> Group:
         """Become a member; returns when this node's first view of the group is installed.
 
-        A group is made by its first member. Its order is fixed then, and its resilience:
-        `OrderMismatch` for others that ask for another. With `resilience=k` a message is delivered
-        when more than k members hold it, with `uniform=True` when more than half do; without
-        either, the node's own options count. `delivery_level` is for protocols with subgroups
-        (`two_layered`), "causal", "preack" or "ack", and fixed by the first member, too.
-        `slow` says what becomes of a member whose program takes nothing for `slow_seconds`: with
-        "wait" all senders wait for it, with "exclude" it leaves the group. The first member fixes
-        it, by default "wait".
-        With `state` it returns when the group's state is set here; `StateUnavailable` if no member
-        gives it.
+        The first member creates the group and fixes its order, its resilience, its delivery level
+        and its policy for slow members: a member that asks for anything else gets `OrderMismatch`.
+        With `resilience=k` a message is delivered when more than k members hold it, with
+        `uniform=True` when more than half do; without either, the options of the node count.
+        `delivery_level` is "causal", "preack" or "ack", for protocols with subgroups
+        (`two_layered`). `slow` says what happens when the program of a member takes nothing for
+        `slow_seconds`: with "wait", the default, all senders wait for it; with "exclude" it leaves
+        the group. With `state` the call returns when the group's state is set here, and raises
+        `StateUnavailable` if no member gives it.
         """
         await self._check_in()
         durability = check_durability(resilience, uniform)
@@ -351,8 +352,8 @@ class Node:
     async def send_to(self, group: str, body: Any) -> Receipt:
         """Send to a group without being a member: nothing of it is delivered here.
 
-        The first call waits until the group has let this node in as a guest; later ones wait only
-        for room, as `Group.multicast` does. To a group that this node is in, it is that multicast.
+        The first call waits until the group has let this node in as a guest; later calls wait only
+        for room, as `Group.multicast` does. Where this node is a member, it is that multicast.
         `UsageError` if there is no such group, or if its protocol is for members only.
         """
         while True:
@@ -366,7 +367,7 @@ class Node:
                 continue
 
     async def stop_sending_to(self, group: str) -> None:
-        """Be no guest of the group any more. What was sent before still reaches its members."""
+        """Stop sending to the group as a guest. What was sent before still reaches its members."""
         await self._check_in()
         await self._joining.guest_sessions.stop(group)
 
@@ -384,19 +385,19 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Where other nodes reach this one: a seed for them."""
+        """The address at which other nodes reach this one: they can use it as a seed."""
         self._check_started()
         return self._presence.peers.hello.advertise
 
     @property
     def incarnation(self) -> int:
-        """Which start of this name in the cluster this is."""
+        """A number that rises each time a node of this name comes into the cluster."""
         self._check_started()
         return self._presence.me.incarnation
 
     @property
     def leads(self) -> bool:
-        """Does this node coordinate now: is it the oldest one of its cluster?"""
+        """Does this node coordinate its cluster now?"""
         return (
             hasattr(self, "_presence")
             and self._presence.in_cluster
@@ -404,7 +405,7 @@ class Node:
         )
 
     def stats(self) -> dict[str, Any]:
-        """Every limit and how near it is, as plain data."""
+        """Limits, how much of each is used, and counts, as plain data."""
         self._check_started()
         return stats_of(self._presence)
 
@@ -413,7 +414,7 @@ class Node:
             raise UsageError(f"node {self.name!r} was not started: use 'async with'")
 
     async def _check_in(self) -> None:
-        """Raise if the node is not in; wait while it goes over to another side of a partition."""
+        """Raise if the node is not in; wait while it joins another side of a partition."""
         self._check_started()
         if isinstance(self._presence.error, Dissolved):
             await self._lifetime.wait_until_back()
@@ -433,7 +434,7 @@ class Node:
 
 
 def _tell(node: weakref.ref[Node]) -> Callable[[Presence], None]:
-    """Tell the node that a Presence has ended, and do not keep it alive for that."""
+    """Tells a node that its `Presence` has ended, and does not keep the node alive for that."""
 
     def ended(presence: Presence) -> None:
         owner = node()
@@ -449,7 +450,9 @@ def _checked_level(level: TraceLevel, trace: Path | None) -> TraceLevel:
     if level not in TRACE_LEVELS:
         raise ValueError(f"trace_level={level!r} is none of {', '.join(map(repr, TRACE_LEVELS))}")
     if level == "protocol" and trace is None:
-        raise ConfigError(f"trace_level={level!r} and trace=None: say where, with trace=DIRECTORY")
+        raise ConfigError(
+            f"trace_level={level!r} and trace=None: give a directory, as trace='traces'"
+        )
     return level
 
 

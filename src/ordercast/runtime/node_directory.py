@@ -1,4 +1,4 @@
-"""Who is in the cluster, by number and by name, and who ever was."""
+"""The nodes of the cluster by number and by name, and the names of former ones."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class NodeDirectory:
         return next((node for node in self.live.values() if node.name == name), None)
 
     def is_elsewhere(self, pid: ProcessId, site: str) -> bool:
-        """Is that node at another site than this one? Who does not say, is not."""
+        """Is that node at another site than this one? A node without a site is not."""
         node = self.live.get(pid)
         return node is not None and node.site != site and bool(site and node.site)
 

@@ -63,10 +63,10 @@ ON_DATAGRAMS = {"retry_ms": 100, "gap_ms": 100, "fetch_batch": 16, "resend_windo
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node was given beside its parameters, and what holds where nothing was given.
+    """The options of a node beside its parameters, with their defaults.
 
-    Sizes are bytes, delays are seconds unless the name says otherwise. What each means is said in
-    `ordercast.runtime.keywords`.
+    Sizes are bytes, delays are seconds unless the name says otherwise. `ordercast.runtime.keywords`
+    says what each option means.
     """
 
     discover: Discovery | None = None
@@ -163,7 +163,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.site:
             check_name("site", self.site)
         elif self.gateway:
-            raise ConfigError("gateway=True without site: say which site's, as site='tokyo'")
+            raise ConfigError(
+                "gateway=True without site: name the site of the gateway, as site='tokyo'"
+            )
 
     def _check_rules(self) -> None:
         largest = self.max_message + FRAME_COST + MESSAGE_COST
@@ -174,7 +176,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         self._at_least("reply_reserve", largest, "max_message", "one reply must fit the reserve")
         self._at_least(
             "max_held_bytes", 8 * self.window_bytes, "window_bytes",
-            "a sequencer brings the frames of several senders",
+            "a sequencer forwards the frames of several senders",
         )  # fmt: skip
         self._at_least(
             "suspect_ms", 2 * self.heartbeat_ms, "heartbeat_ms", "one heartbeat may be late"
@@ -198,7 +200,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def for_stack(self) -> Options:
-        """The part of these that concerns the protocols; a resilience is a matter of each group."""
+        """The options that concern the protocols; each group has a `resilience` of its own."""
         return Options(
             ack_every=self.ack_every,
             ack_delay_ms=self.ack_delay_ms,
@@ -215,8 +217,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def for_cluster(self, only: Iterable[str] | None = None) -> ClusterOptions:
-        """The part of these that concerns the nodes of the cluster. Where there is a list of all
-        nodes, these vote."""
+        """The options that concern the cluster. If `only` lists all nodes, these vote."""
         return ClusterOptions(
             heartbeat_ms=self.heartbeat_ms,
             suspect_ms=self.suspect_ms,
@@ -228,20 +229,20 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def may_begin(self, name: str) -> bool:
-        """May the node of that name start a cluster? One begins with a node that votes."""
+        """May the node of that name start a cluster? Only a node that votes may."""
         return self.partition == "merge" or (
             self.voter and (not self.voters or name in self.voters)
         )
 
     def for_connections(self) -> Limits:
-        """The part of these that concerns the connections."""
+        """The options that concern the connections."""
         return Limits(
             max_frame=max(self.frame_bytes, self.max_message + MESSAGE_COST) + CONTROL_ROOM,
             max_buffered=max(256 * MiB, 8 * self.window_bytes),
         )
 
     def shared(self) -> dict[str, object]:
-        """What must be the same on all nodes of a cluster."""
+        """The options that must be the same on all nodes of a cluster."""
         return {
             "max_message": self.max_message,
             "frame_bytes": self.frame_bytes,
@@ -252,7 +253,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_durability(resilience: object, uniform: object) -> Durability:
-    """What the two options ask for together; says what is wrong with them."""
+    """Both options as one number; raises if they are wrong."""
     if resilience is not None:
         _check_number("resilience", resilience, "int")
     if not isinstance(uniform, bool):
@@ -262,13 +263,13 @@ def check_durability(resilience: object, uniform: object) -> Durability:
 
 
 def check_level(level: object) -> DeliveryLevel | None:
-    """One of the levels, or none; says what is wrong with it."""
+    """The level, or None; raises if there is no such level."""
     _check_choice("delivery_level", level, (*get_args(DeliveryLevel), None))
     return cast(DeliveryLevel | None, level)
 
 
 def check_slow(slow: object) -> SlowPolicy | None:
-    """One of the policies, or none; says what is wrong with it."""
+    """The policy, or None; raises if there is no such policy."""
     _check_choice("slow", slow, (*get_args(SlowPolicy), None))
     return cast(SlowPolicy | None, slow)
 

@@ -36,17 +36,13 @@ class LastNames(dict[GroupId, str]):
 
 
 class OwnGroups:
-    """Of one Presence."""
+    """The groups of one `Presence`."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
         self.memberships: dict[GroupId, Membership] = {}
-        self.guest_sessions: dict[
-            GroupId, GuestSession
-        ] = {}  # groups that this node sends to as a guest
-        self.unread_memberships: list[
-            Membership
-        ] = []  # every one whose messages may not be taken yet
+        self.guest_sessions: dict[GroupId, GuestSession] = {}  # to groups of others
+        self.unread_memberships: list[Membership] = []  # also former ones
         self.names = LastNames()
         self._outboxes: dict[str, Outbox] = {}  # by protocol, as the machines of domains are
         self._barriers: dict[str, StateBarrier] = {}  # the same for deliveries
@@ -93,7 +89,7 @@ class OwnGroups:
         return member
 
     def _barrier(self, protocol: str) -> StateBarrier:
-        """Of the domain, where the protocol keeps an order across groups; else of one group."""
+        """The gate of the domain, if the protocol orders across groups; else of the group."""
         if PROTOCOLS[protocol].declaration.scope == "group":
             return StateBarrier()
         return self._barriers.setdefault(protocol, StateBarrier())
@@ -120,7 +116,7 @@ class OwnGroups:
                 sending.mistaken.set_result(None)
 
     def disown(self, sending: Membership | GuestSession) -> None:
-        """What was asked for came to nothing: its group has another number by now."""
+        """Undo a join or a visit: its group has got another number meanwhile."""
         g = sending.group.gid
         self._presence.cluster_membership.quit(g)
         if isinstance(sending, GuestSession):

@@ -1,8 +1,8 @@
-"""Errors of ours that come up while something is handled that a peer brought about.
+"""Bugs in Ordercast that a packet of a peer reveals.
 
-Whatever a peer says, it must not end this node: its connection ends. But a machine that raises
-anything other than a `PeerError` has a fault of its own, too, so each is counted, and logged with
-its traceback: once for each peer, kind of packet and kind of error.
+Whatever a peer sends, it must not end this node: its connection ends. But a machine that raises
+anything other than a `PeerError` has a bug, too, so each such error is counted, and logged with its
+traceback: once for each peer, kind of packet and kind of error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOGGED = 1024  # different errors that are in the log
 
 
 class PacketErrors:
-    """Of one node."""
+    """Counts and logs such errors, for one node."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -36,11 +36,11 @@ class PacketErrors:
                 self._logged.clear()
             self._logged.add((who, kind, name))
             log.error(
-                "%s: this is a fault of ours that the peer brought out; its connection ends, and "
-                "this node goes on. Please report it", self.last, exc_info=error,
+                "%s: this is a bug in Ordercast that the peer revealed. Its connection is closed, "
+                "and this node goes on. Please report it", self.last, exc_info=error,
             )  # fmt: skip
         return f"its {kind} could not be handled: {name}: {error}"
 
     def stats(self) -> dict[str, object]:
-        """How many, and the last one in words."""
+        """The number of errors, and the last one in words."""
         return {"count": self.count, "last": self.last}

@@ -44,7 +44,7 @@ ATTEMPTS = 10  # to find a port that is free for TCP and for UDP
 
 
 def datagram_address(conn: Connection) -> Address:
-    """Where the other side hears datagrams: the port it advertises, at a host that is a number.
+    """The address of the other side for datagrams: its advertised port, at a numeric host.
 
     A name is not looked up: the connection has found the host already.
     """
@@ -73,7 +73,7 @@ class Owner(Protocol):
         """May another connection of that node take the place of the one there is?"""
 
     def on_stranger(self, hello: Hello) -> None:
-        """Somebody connected who is not known here, or not yet."""
+        """A node connected that is not known here, or not yet."""
 
     def on_packets(self, pid: ProcessId, frames: list[Frame], conn: Connection) -> None:
         """Packets and control messages of a bound connection."""
@@ -82,7 +82,7 @@ class Owner(Protocol):
         """A control message; the connection may be unbound."""
 
     def as_fault(self, conn: Connection, kind: str, error: Exception) -> Exception:
-        """What came up while the other side was heard, as its fault."""
+        """An error that came up while a message of the other side was handled, as its fault."""
 
     def on_fault(self, pid: ProcessId, reason: str) -> None:
         """A node broke the protocol: its connection is about to be closed."""
@@ -106,7 +106,7 @@ class Peers:
         patience: float,
         security: Security = NONE,
     ) -> None:
-        """Nobody who connects may stay a stranger for longer than `patience` seconds."""
+        """A connection that is not bound within `patience` seconds is closed."""
         self.hello = hello
         self.counters = Counters()
         self.peer_faults = 0
@@ -180,7 +180,7 @@ class Peers:
         return conn
 
     async def answers(self, node: NodeEntry, timeout: float) -> bool:
-        """Is that node where it says that it is? All that come later must reach it there."""
+        """Does that node answer at its address? All later nodes must reach it there."""
         try:
             called = await self.dial(node.address, timeout, as_stranger=True)
         except (OSError, PeerError):
@@ -230,7 +230,7 @@ class Peers:
             conn.leave_place()
 
     def keep_places_for(self, nodes: Iterable[NodeEntry]) -> None:
-        """However many strangers come, these nodes can connect."""
+        """Let these nodes connect, however many strangers come."""
         hosts = {conn.peer[0] for node in nodes if (conn := self.bound.get(node.pid)) is not None}
         hosts.update(node.address.rpartition(":")[0].strip("[]") for node in nodes)
         self.waiting.reserve(hosts)

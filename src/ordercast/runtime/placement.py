@@ -1,4 +1,4 @@
-"""Which node numbers the messages of which group, for people: two tables, and some wishes.
+"""Which node numbers the messages of which group: two tables, and requests of administrators.
 
 Both tables are complete at the coordinator, which decides about all groups.
 """
@@ -43,7 +43,7 @@ class SequencerRow(msgspec.Struct, frozen=True):
 
 
 class GroupRow(msgspec.Struct, frozen=True):
-    """A group, and who numbers its messages."""
+    """A group, and the node that numbers its messages."""
 
     name: str
     order: str
@@ -98,7 +98,7 @@ class Placement:
         return row.leader if is_numbered and row.leader != NOBODY else None
 
     def sequencer_of(self, entry: GroupEntry) -> ProcessId | None:
-        """Who numbers the messages of this group; None: nobody does."""
+        """The node that numbers the messages of this group; None if no node does."""
         row = self._known().get(entry.gid)
         return None if row is None else self._numbered_by(row)
 

@@ -1,8 +1,8 @@
-"""What a contact says of nodes and places, looked at before anything is done with it.
+"""Checks what a seed says about nodes and addresses, before anything is done with it.
 
-A node on its way in has no view by which it could measure what it is told. But names, numbers and
-addresses have a form, and what it asked for is known: an answer that cannot be is the fault of who
-gave it (`PeerError`), and nothing has been done.
+A node that joins has no view with which it could compare what it is told. But names, numbers and
+addresses have a form, and it knows what it asked for: an answer that cannot be right is the fault
+of the node that gave it (`PeerError`), and has no effect.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ordercast.wire.control import Hello
 
 
 def check_redirect(leader: str, seed: Hello) -> None:
-    """Whoever sends a node on must name a place, and another one than its own."""
+    """A redirect must name an address, and not that of its sender."""
     _check_address("the coordinator", leader)
     if leader == seed.advertise:
-        raise PeerError("it sent this node to itself")
+        raise PeerError("it named its own address as the one to ask instead")
 
 
 def check_admitted(answer: Admitted, mine: Hello, after: int) -> None:
-    """This node is who it is, in its next life, and the others are nodes."""
+    """The answer is for this node, in a later incarnation, and names nodes that can be."""
     me = answer.me
     if (me.name, me.address) != (mine.name, mine.advertise):
-        raise PeerError("it let somebody else in than who had asked")
+        raise PeerError("it let in another node than the one that had asked")
     bounded("my incarnation", me.incarnation, after + 1)
     pids("node", (me.pid, *(node.pid for node in answer.nodes)))
     for node in answer.nodes:
         check_entry(node)
     if answer.leader not in {node.pid for node in answer.nodes}:
-        raise PeerError("it let us in without saying who leads")
+        raise PeerError("it let this node in without naming the coordinator")
     _check_name("run", answer.run)
     for name, incarnation in answer.past:
         _check_name("node", name)
@@ -43,7 +43,7 @@ def check_admitted(answer: Admitted, mine: Hello, after: int) -> None:
 
 
 def check_entry(node: NodeEntry) -> None:
-    """It has a number, a name and a place."""
+    """It has a number, a name and an address."""
     pids("node", (node.pid,))
     _check_name("node", node.name)
     bounded("incarnation", node.incarnation, 1, MAX_COUNT)

@@ -1,4 +1,4 @@
-"""The inside of a node: connects its standing, its engine, its connections and its streams.
+"""Everything inside one incarnation of a node: connects its parts with each other.
 
 One turn of the event loop. Multicasts of the application fill open frames; deliveries that it
 takes are counted. At the end of the turn, once: the open frames are sealed and sent, and the stack
@@ -82,7 +82,7 @@ FLUSH_SECONDS = 0.02  # so long a recorded delivery may wait for the disk; a sen
 
 
 class Presence:
-    """Everything of one node that is not its public surface."""
+    """One incarnation of a node: all that is not its public surface."""
 
     me: NodeEntry
     engine: Engine
@@ -317,7 +317,7 @@ class Presence:
         self.peers.keep_places_for((*view.nodes, *self.engine.stack.lost.values()))
 
     def take_news(self, news: News) -> None:
-        """How this node stands in the cluster."""
+        """The machine has news: this node is in, cut off, or out."""
         self.cluster_membership.take(news)
 
     def deliver(self, delivery: Delivery) -> None:
@@ -361,7 +361,7 @@ class Presence:
         self.peers.fault(peer, reason)
 
     def blame(self, peer: ProcessId, kind: str, error: Exception) -> None:
-        """What a node brought could not be handled: its connection ends."""
+        """A packet of that node could not be handled: close its connection."""
         who = self.directory.identities.get(peer, f"process {peer}")
         self.peers.fault(peer, self.packet_errors.reason_for(who, kind, error))
 
@@ -378,12 +378,15 @@ class Presence:
         if others and self.options.rejoin and self.lifetime.may_outlive_failure():
             outcome: Exception = MachineFailed(error)
             log.error(
-                "%s comes back with a new machine: its own failed, a fault of ours. Please report "
-                "it", self.me.identity, exc_info=error,
+                "the state machine of %s failed, and it comes back with a new one. This is a bug "
+                "of Ordercast: please report it", self.me.identity, exc_info=error,
             )  # fmt: skip
         else:
             outcome = error
-            log.error("%s ends: its own machine failed", self.me.identity, exc_info=error)
+            log.error(
+                "%s ends: its state machine failed. This is a bug in Ordercast: please report it",
+                self.me.identity, exc_info=error,
+            )  # fmt: skip
         self.fail(outcome)
         return outcome
 
@@ -481,7 +484,7 @@ class Presence:
     def _obey(
         self, conn: Connection, pid: ProcessId | None, message: Control, payload: bytes
     ) -> None:
-        """Who may say what stands in `control_table`, and nowhere else."""
+        """Handle a control message, if `control_table` allows its sender to send it."""
         standing, speaker = self._standing, self._speaker(conn, pid)
         verdict = admit(message, standing, speaker)
         if verdict is Verdict.TAKEN:
@@ -490,7 +493,7 @@ class Presence:
             assert pid is not None, "only of nodes that were let in"
             self.cluster_membership.keep(pid, message)
         elif verdict is Verdict.REFUSED:
-            raise PeerError(f"{type(message).__name__} is not for {who(speaker)} to say")
+            raise PeerError(f"{type(message).__name__} must not come from {who(speaker)}")
 
     @property
     def _standing(self) -> Standing:
@@ -552,7 +555,7 @@ class Presence:
             role.closed(conn, reason)
 
     def on_stranger(self, hello: Hello) -> None:
-        """Somebody connected who is not in this cluster, or not yet."""
+        """A node connected that is not in this cluster, or not yet."""
         if self._founding is not None:
             self._founding.note(hello)
         elif self.in_cluster and hello.incarnation:
@@ -577,7 +580,8 @@ class Presence:
         before, self.blocked = self.blocked, None
         if before is not None:
             log.warning(
-                "%s goes on as it was: it hears enough nodes, or was told to do without",
+                "%s goes on as it was: it hears enough nodes again, or an operator declared the "
+                "missing ones to be gone",
                 self.me.identity,
             )
             for sending in self.groups.senders():
@@ -637,7 +641,7 @@ class Presence:
 
     @property
     def state(self) -> str:
-        """For the status: on its way in or about to start a cluster, in, out, or at its end."""
+        """One word for the status: starting, joining, running, out, ended."""
         if self.in_cluster:
             return "running" if self.error is None else "ended"
         if self.lifetime.out_since is not None:
@@ -645,7 +649,7 @@ class Presence:
         return "joining" if self._founding is None else "starting"
 
     def facts(self) -> dict[str, Any]:
-        """What is asked most: who this is."""
+        """What is asked most: which node this is."""
         return {
             "name": self.me.name,
             "incarnation": self.me.incarnation,

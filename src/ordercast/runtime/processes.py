@@ -64,7 +64,8 @@ class WorkerProcess:
         """Have a command of `ordercast.runtime.worker` carried out; its result."""
         assert self._process is not None and self._process.stdin is not None
         if self._process.returncode is not None:
-            raise WorkerFailed(self.name, "ProcessGone", f"exit {self._process.returncode}")
+            code = self._process.returncode
+            raise WorkerFailed(self.name, "ProcessGone", f"the process ended with exit code {code}")
         self._next += 1
         number = self._next
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -1,10 +1,11 @@
-"""Life signs that do not need the event loop: who gets them, and what is heard of others.
+"""Pulses: heartbeats that do not need the event loop. To which nodes they go, and what comes.
 
 Two nodes give each other a key on their connection. While the event loop of one stands still, a
-thread of it sends pulses to the other (`ordercast.transport.pulse`). A pulse counts as a sign of
-life, and as nothing else: the machine of the cluster is told `Heard`, and decides as before. After
-`stall_ms` the thread is silent, so that a program that will never go on is excluded; and when the
-others need an answer of that node to go on at all, they wait no longer than for a silent one.
+thread of it sends pulses to the other (`ordercast.transport.pulse`). A pulse counts as a heartbeat,
+and as nothing else: the machine of the cluster is told `Heard`, and decides as before. After
+`stall_ms` the thread sends no more, so that a node whose program will never go on is excluded. And
+when the others need an answer of such a node to go on at all, they wait for it no longer than for a
+silent one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PROVED_SECONDS = 30.0  # a node that sent no pulse for this long after its key c
 
 
 class PulseSource:
-    """What one other node may send, and sent."""
+    """The pulses of one other node: its key, and the newest pulse that came."""
 
     def __init__(self, conn: Connection, key: bytes) -> None:
         self.conn = conn  # on which the key was given
@@ -46,7 +47,7 @@ class PulseSource:
 
 
 class Pulses:
-    """Of one node, while it is in the cluster."""
+    """The pulses of this node, while it is in the cluster."""
 
     def __init__(self, presence: Presence) -> None:
         options = presence.options
@@ -70,7 +71,7 @@ class Pulses:
         try:
             self._ear = PulseEar(bound, self._on_datagram)
         except OSError as error:
-            log.warning("no port for pulses at %s: %s", bound[0], error)
+            log.warning("cannot listen for pulses at %s: %s", bound[0], error)
 
     def stop(self) -> None:
         """Say nothing more, and hear nothing more."""
@@ -86,27 +87,44 @@ class Pulses:
     def _turned(self) -> None:
         now = monotonic()
         stood = now - self._beating.turned_at
+        stopped = self._beating.stopped_for(now)
         self._beating.turned_at = now
         if stood > self._suspect_s and self._thread is not None:
-            log.warning(
-                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats. Use "
-                "asyncio.to_thread for long work: all groups wait for this node",
-                self._presence.me.identity,
-                stood,
-            )
+            self._warn_of_stall(stood, stopped)
         self._forget_gone()
         self._turns = self._loop.call_later(self._interval, self._turned)
 
+    def _warn_of_stall(self, stood: float, stopped: float) -> None:
+        """`stopped`: how long the thread stood still, too."""
+        me, stall_s = self._presence.me.identity, self._beating.stall_s
+        if stopped > self._suspect_s:
+            log.warning(
+                "the whole process of %s stood still for %.1f s and sent no heartbeats: it was "
+                "stopped (SIGSTOP, a debugger), it got no processor time, or one call held the "
+                "interpreter lock. The other nodes may have excluded it", me, stopped,
+            )  # fmt: skip
+        elif stood > stall_s:
+            log.warning(
+                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats for the "
+                "first %g s (stall_ms=%d) only. Use asyncio.to_thread for long work: the other "
+                "nodes may have excluded this one", me, stood, stall_s, 1000 * stall_s,
+            )  # fmt: skip
+        else:
+            log.warning(
+                "the event loop of %s stood still for %.1f s; a thread sent its heartbeats. Use "
+                "asyncio.to_thread for long work: all groups wait for this node", me, stood,
+            )  # fmt: skip
+
     def _forget_gone(self) -> None:
-        """Those without a connection."""
+        """Forget the nodes to which there is no connection any more."""
         bound = self._presence.peers.bound
         for pid in [pid for pid in self._from if pid not in bound]:
             del self._from[pid]
             self._aim({p: t for p, t in self._beating.targets.items() if p != pid})
 
     def give_key(self, pid: ProcessId) -> None:
-        """There is a new connection to a node. It gets its key at once: a program may block its
-        loop as soon as its node is in the cluster."""
+        """There is a new connection to a node. That node gets its key at once: its program may
+        block the event loop as soon as it is in the cluster."""
         conn = self._presence.peers.bound[pid]
         known = self._from.get(pid)
         if self._ear is not None and (known is None or known.conn is not conn):
@@ -116,7 +134,7 @@ class Pulses:
 
     @property
     def _port(self) -> int:
-        """Where others reach it: as TCP is reached, if it has the same number as that."""
+        """The UDP port for others: the advertised one, if this node listens at the port of TCP."""
         assert self._ear is not None
         peers = self._presence.peers
         if self._ear.port == parse_address("bind", peers.address)[1]:
@@ -126,9 +144,11 @@ class Pulses:
     # -- what others say --------------------------------------------------------------------------
 
     def take_key(self, pid: ProcessId, conn: Connection, message: PulseKey) -> None:
-        """Another node hears pulses there."""
+        """Another node wants pulses, at this port and with this key."""
         if not 0 < message.port < 65_536 or len(message.key) != KEY_BYTES:
-            raise PeerError(f"a port for pulses is 1 to 65535, their key has {KEY_BYTES} bytes")
+            raise PeerError(
+                f"a port for pulses must be 1 to 65535, and their key must have {KEY_BYTES} bytes"
+            )
         target = Target((datagram_address(conn)[0], message.port), message.key)
         self._aim({**self._beating.targets, pid: target})
 
@@ -150,8 +170,8 @@ class Pulses:
                 self._presence.engine.step([Heard(pulse.sender)], pulse.sender)
 
     def _counts(self, pulse: Pulse) -> bool:
-        """While groups change, nothing is delivered in them until all have answered. Then nobody
-        waits for a loop that has stood for longer than a silent node would be waited for."""
+        """While groups change, nothing is delivered in them until all have answered. So an event
+        loop that stands still is waited for no longer than a silent node."""
         is_late = pulse.stood_ms > 1000 * self._suspect_s
         return not (is_late and self._presence.engine.stack.is_changing)
 

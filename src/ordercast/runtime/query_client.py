@@ -1,4 +1,4 @@
-"""One side of a connection that only asks: its questions, one after the other, and the answers."""
+"""A connection that only asks: it sends one question after the other, and gets the answers."""
 
 from __future__ import annotations
 

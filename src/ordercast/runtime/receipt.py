@@ -1,4 +1,4 @@
-"""What a sender can learn about a message it sent. It costs nothing until it is asked."""
+"""What a sender can learn about a message that it sent. It costs nothing until somebody waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ordercast.errors import UsageError
 
 
 class Mark:
-    """A rising count, and those who wait for it to reach a number."""
+    """A rising count, and the tasks that wait until it reaches a number."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -75,7 +75,7 @@ class Progress:
 
 
 class Receipt:
-    """One for all messages of a frame."""
+    """What becomes of a message. All messages of one frame share a receipt."""
 
     __slots__ = ("_frame", "_progress")
 
@@ -90,8 +90,8 @@ class Receipt:
     async def stable(self) -> None:
         """Wait until the program of every member has taken the message.
 
-        After a view change in a group without a sequencer this may end before a slow program took
-        it: the view change has handed it to every member.
+        After a view change this may end before a slow program has taken it: the view change has
+        handed it to every member.
 
         Not from the task that reads the stream: this node is a member too, and would wait for
         itself.

@@ -1,8 +1,8 @@
-"""An operator's word about nodes that are gone, at any node that has a node view.
+"""Carries out an operator's declaration that nodes are gone, at any node that has a node view.
 
 A side without a majority stands still, since the others may have gone on. Only people can know that
-they have not. Their word is checked here, then said to the machine (`Agreement.forget`), which goes
-on in the next generation of the cluster. Nothing here needs a majority.
+they have not. Their declaration is checked here, then given to the machine (`Agreement.forget`),
+which goes on in the next generation of the cluster. Nothing here needs a majority.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class Recovery:
         """The numbers of these nodes. What an operator did not mean is refused in words."""
         if view.number != number:
             raise UsageError(
-                f"the node view is {view.number}, not {number}: look again at who is missing"
+                f"the node view is {view.number}, not {number}: look again which nodes are missing"
             )
         missing = self._missing(view)
         known = [node.identity for node in view.nodes if node.pid in missing]
         if not missing:
-            raise UsageError(f"nobody of node view {number} is missing")
+            raise UsageError(f"no node of node view {number} is missing")
         for name in names:
             found = [pid for pid in view.pids if _is_named(view, pid, (name,))]
             if not found:

@@ -1,10 +1,10 @@
 """The way back of a node that is out: as its next incarnation, into all groups it was in.
 
-One task for each outage. It closes what is left of the old Presence, then makes a new one, again
-and again until some node that it knew lets it in; then it joins the groups again, side by side: it
-asks for them in the order in which they were joined, and one that cannot be joined yet keeps it out
-of no other. A name that the others have not given up yet is refused, like everything else that may
-pass: the way back ends only when the node is in all its groups, or is closed.
+There is one task for each outage. It closes what is left of the old Presence, then makes a new one,
+again and again until some node that it knew lets it in. Then it joins all groups again, at the same
+time: it asks for them in the order in which they were joined, and a group that cannot be joined yet
+delays no other. A refusal does not end the way back, since its reason may pass: the others may not
+have excluded the former incarnation yet. It ends when the node is in all its groups, or is closed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LONGEST_PAUSE = 1.0  # ... up to this
 REACH = 1.0  # seconds that an address gets to answer
 ANSWER = 3.0  # seconds that the one that answered gets to let this node in
 ASKED_AT_ONCE = 8  # addresses in one round; the next round asks the next ones
-FAITHFUL_ROUNDS = 3  # so often the old port is asked for, if the system chose it
+FAITHFUL_ROUNDS = 3  # rounds in which only the old port will do, although the system chose it
 MAY_PASS = (JoinTimeout, StateUnavailable, NotPrimary)
 MAX_UNREAD_OUTAGES = 16  # in one stream; then the node stays out until the application reads on
 
@@ -75,7 +75,7 @@ class Reentry:
     async def run(self, before: asyncio.Task[None] | None) -> None:
         """Come back. `before` is the way back that this outage cut short.
 
-        An error of ours ends the node: its streams raise it.
+        A bug in Ordercast ends the node: its streams raise the error.
         """
         if before is not None:
             before.cancel()
@@ -106,11 +106,14 @@ class Reentry:
             except (OSError, OrdercastError) as reason:
                 self._lifetime.cannot_come_back(f"it cannot come back yet: {reason}")
                 log.debug("%s is still out: %s", self._old.me.identity, reason)
-            except Exception as error:  # of ours: another machine may do
+            except Exception as error:  # a bug in Ordercast: another machine may do
                 if not self._lifetime.may_outlive_failure():
                     raise
-                self._lifetime.cannot_come_back(f"its new machine failed: {error}")
-                log.error("%s tries again: %s", self._old.me.identity, error, exc_info=error)
+                self._lifetime.cannot_come_back(f"its new state machine failed: {error}")
+                log.error(
+                    "%s could not come back, and tries again: %s", self._old.me.identity, error,
+                    exc_info=error,
+                )  # fmt: skip
             await asyncio.sleep(pause)
             number, pause = number + 1, min(2 * pause, LONGEST_PAUSE)
 
@@ -216,7 +219,7 @@ class Reentry:
                 raise
             except OrdercastError as reason:
                 if self._to_rejoin.seats.get(name) is seat:  # else its program has left the group
-                    log.error("%r cannot be joined again: %s", name, reason)
+                    log.error("group %r cannot be joined again: %s", name, reason)
                     joining.lose(seat, reason)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -227,7 +230,7 @@ class Reentry:
         except OrdercastError as reason:  # the next `send_to` will tell
             if isinstance(reason, NodeEnded) and not isinstance(reason, NotPrimary):
                 raise
-            log.debug("no guest of %r again: %s", name, reason)
+            log.debug("not a guest of group %r again: %s", name, reason)
 
 
 async def _ask(presence: Presence, address: str) -> tuple[str, str | None]:
@@ -235,7 +238,7 @@ async def _ask(presence: Presence, address: str) -> tuple[str, str | None]:
 
 
 async def why_no_seed(presence: Presence, address: str) -> str | None:
-    """Why nobody at this address can let the node in; None: somebody may."""
+    """Why no node at this address can let this one in; None: one may."""
     try:
         conn = await presence.peers.dial(address, REACH, as_stranger=True)
     except (OSError, PeerError) as reason:

@@ -23,7 +23,7 @@ class Retired:
         self._closing: set[asyncio.Task[None]] = set()
 
     def add(self, presence: Presence) -> None:
-        """This one is out."""
+        """This incarnation is out."""
         if presence.recorder is not None:
             self._presences.append(presence)
             self.sweep()

@@ -1,9 +1,9 @@
-"""A second cluster of the same name that answers: it is told loudly, by both sides.
+"""Finds a second cluster of the same name; both sides log a warning.
 
 Two clusters of one name never become one by themselves, and each looks healthy. They meet where a
 node of one connects to a node of the other: it looks for a node that was lost and has been started
-again as a cluster of its own, or one of its seeds is such a node. Whoever finds the other one also
-knocks there, so that both sides can tell.
+again as a cluster of its own, or one of its seeds is such a node. The node that finds the other
+cluster also connects to it once, so that the other side can log it, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ordercast.errors import OrdercastError
 from ordercast.membership.node_view import NodeEntry
 from ordercast.membership.sides import MAX_LOST
 from ordercast.runtime.addresses import parse_address
+from ordercast.runtime.foreign_text import printable
 from ordercast.runtime.status import query_status
 from ordercast.transport.tcp import show_address
 from ordercast.views.plausible import MAX_PROCESS
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.rivals")
 
-LOOK_S = 5.0  # so often a seed that is not in this cluster is asked, and who was found before
+LOOK_S = 5.0  # seconds between two questions to seeds outside this cluster, and to known rivals
 SETTLE_S = 1.0  # an unknown node may be a newcomer of which the coordinator's word is under way
 ASK_S = 2.0  # seconds that a node has to answer
 MAX_ASKED = 8  # at a time
 MAX_MET = 64  # unknown nodes that are waited for; the addresses of which something is remembered
-TELL_AGAIN_S = 60.0  # a second cluster that stays is told of so often
+TELL_AGAIN_S = 60.0  # between two warnings of a second cluster that stays
 
 
 class Described(msgspec.Struct):
@@ -148,7 +149,7 @@ class Rivals:
                 self._meet_side(status)
             return self._other(status)
         except (OSError, OrdercastError, ValueError, TypeError, KeyError):
-            return None  # nobody, or nobody who makes sense
+            return None  # no node answered, or its answer makes no sense
 
     def _other(self, status: dict[str, Any]) -> Rival | None:
         """The cluster of a node that answered, if it is not this one.
@@ -176,7 +177,7 @@ class Rivals:
         described = msgspec.convert(status["nodes"][:MAX_LOST], list[Described])
         nodes = [node.entry for node in described]
         if presence.options.partition == "merge" and any(node.pid not in known for node in nodes):
-            log.info("%s is on another side of this cluster", status["name"])
+            log.info("%s is on another side of this cluster", printable(status["name"]))
             presence.cluster_membership.meet(tuple(nodes))
         for node in nodes:
             here = presence.directory.live.get(node.pid)

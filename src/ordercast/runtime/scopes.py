@@ -1,4 +1,4 @@
-"""What a join asks for, and whether it fits to the groups that the node is in already.
+"""What a join asks for, and whether it fits the groups that the node is in already.
 
 An order across groups holds between groups of one protocol that keeps it there. Between two groups
 of the same order in any other case nothing is promised: the node must show that it knows.
@@ -48,7 +48,7 @@ def requested_order(order: str | None, protocol: str | None, scope: str | None) 
 
 
 def check_scope(name: str, asked: RequestedOrder, others: Mapping[str, RequestedOrder]) -> None:
-    """Raise `ScopeError` if less is promised than whoever joins may believe."""
+    """Raise `ScopeError` if the protocols promise less than the caller may believe."""
     if asked.scope == "domain" and not asked.spans_groups:
         raise ScopeError(
             f"protocol {asked.protocol!r} keeps order {asked.order!r} inside one group only; "
@@ -67,5 +67,5 @@ def check_scope(name: str, asked: RequestedOrder, others: Mapping[str, Requested
 def _offer(order: str) -> str:
     names = across_groups(order)
     if not names:
-        return f"no protocol is built that promises order {order!r} across groups"
-    return f"kept across groups, if all use the same one, it is by {', '.join(names)}"
+        return f"no protocol promises order {order!r} across groups"
+    return f"across groups it is kept by {', '.join(names)}, if all groups use the same one"

@@ -1,4 +1,4 @@
-"""The end of a node's log: is it complete, and who closes it."""
+"""The end of a node's trace log: whether it is complete, and how it is closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ordercast.trace.recorder import Recorder
 from ordercast.trace.seal import Unsealed
 
 SEAL_SECONDS = 2.0  # that the log of an incarnation gets, while its node goes on
-LAST_SEGMENT = 0.2  # of these seconds no segment is begun in the last ones
+LAST_SEGMENT = 0.2  # seconds before the end of that time in which no segment is begun
 
 
 def record_end(presence: Presence) -> None:
@@ -41,7 +41,7 @@ def _record_unconsumed_views(presence: Presence) -> None:
 
 
 async def close_log(presence: Presence, seconds: float = SEAL_SECONDS) -> None:
-    """What was recorded is on the disk when this returns. It is sealed in these seconds, or not."""
+    """Write what was recorded to the disk, and seal it if that takes no more than these seconds."""
     if presence.over_to is not None:
         record_end(presence)
     recorder = _give_up_recorder(presence)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sending:
-    """What a member and a guest of a group have in common."""
+    """The sending side of a member and of a guest of a group."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Sending:
         return outbox.add(self, raw, cost)
 
     async def multicast_many(self, bodies: Iterable[Any]) -> Receipt:
-        """The same for many. All are checked before the first is sent."""
+        """Do the same for many messages. All are checked before the first is sent."""
         raws = self._bodies.encode_all(bodies)
         if not raws:
             raise ValueError("multicast_many needs at least one message")
@@ -150,7 +150,7 @@ class Sending:
         return self
 
     def successor(self) -> Sending:
-        """The stay of the next incarnation. Here there is none: raise."""
+        """The stay of the next incarnation. A guest has none: raise."""
         self.check_open()
         return self
 
@@ -176,7 +176,7 @@ class Sending:
             raise self.closed.with_traceback(None)
 
     def check_not_ended(self) -> None:
-        """The same, unless it may pass: who is cut off is in its groups, and goes on in them."""
+        """Do the same, unless the reason may pass: a node that is cut off stays in its groups."""
         if self.has_ended:
             self.check_open()
 

@@ -1,7 +1,7 @@
-"""Who does not read: the program of this node, and those of the other members.
+"""Finds programs that do not read: that of this node, and those of the other members.
 
-A member whose program takes nothing stops everybody who sends to the group, as soon as their
-windows are full. Only that member knows why nothing is consumed: a sender sees no more than that
+A member whose program takes nothing stops all senders of the group, as soon as their windows are
+full. Only that member knows why nothing is consumed: a sender sees no more than that
 its frames do not become stable. So each node watches its own program. It warns, it tells the
 members and guests of the group (`NotReading`), and it leaves the group if that is the policy of the
 group (`slow="exclude"`): it is the one that can do so in order, with all that it sent in its place.
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("ordercast.runtime.slow_readers")
 
 LOOKS = 8  # at the own program, in `slow_seconds`
-SAID_AGAIN = 4  # looks after which it is said again, for those who came meanwhile
+SAID_AGAIN = 4  # looks after which it is said again, for nodes that joined meanwhile
 MAX_SECONDS = 1e9
 SHOWN = 3  # groups that a warning names
 NOBODY = "all members say that they read; group.held_back() or ordercast doctor may tell more"
 
 
 class ReadingReport(NamedTuple):
-    """What a member said of its program."""
+    """A member has said that its program does not read."""
 
     seconds: float
     at: float
@@ -54,7 +54,7 @@ class WaitingSender(NamedTuple):
 
 
 class SlowReaders:
-    """Of one node."""
+    """Watches the program of one node, and remembers what other members say of theirs."""
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
@@ -112,7 +112,7 @@ class SlowReaders:
         """In one line for all groups: a stream holds many, and none of them is read."""
         log.warning(
             "the program of %s has taken nothing of %s for %.0f s: %d frames (%d bytes) wait for "
-            "it, and whoever sends there waits for it too. Read the stream (async for event in "
+            "it, and all senders of these groups wait, too. Read the stream (async for event in "
             "node); a group with slow='exclude' is left",
             self._presence.me.identity, _groups(member.group.name for member in members),
             max(map(self._idle, members)), sum(member.pending_frames for member in members),
@@ -216,7 +216,7 @@ class SlowReaders:
         )  # fmt: skip
 
     def _reasons(self) -> Iterable[str]:
-        """Who holds them up: in these groups, or in others that have the room of the node."""
+        """Members that hold up messages, in these groups or in others that use up the room."""
         slow: dict[str, dict[str, float]] = {}  # by member: its groups, and for how long
         for sending in self._presence.groups.senders():
             for name, seconds in self.slow_members(sending.group.gid).items():

@@ -1,4 +1,4 @@
-"""What a member with state does for those who join after it.
+"""What a member with state does for nodes that join after it.
 
 A joiner tells all nodes, before its view, that it wants the state. From its view on, a member notes
 which messages its program takes, for as long as the joiner may still ask: a state that is taken
@@ -36,7 +36,7 @@ REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
 
 
 class Giver:
-    """One member's state, for others."""
+    """Gives the state of one member to newcomers."""
 
     def __init__(self, states: States, member: Membership, state: State) -> None:
         self.has_state = False  # set here, or begun here
@@ -46,7 +46,7 @@ class Giver:
         self._states = states
         self._member = member
         self._state = state
-        self._new: dict[int, tuple[ProcessId, ...]] = {}  # who came with views not handed over
+        self._new: dict[int, tuple[ProcessId, ...]] = {}  # newcomers, by views not handed over
         self._promised: dict[ProcessId, int] = {}  # transfers that begin with the joiner's view
         self._asked: dict[ProcessId, int] = {}  # ... that begin when the program comes again
         self._awaits_program = False  # for those
@@ -91,9 +91,9 @@ class Giver:
         if view == 0:
             self._promise(pid, transfer)
         elif first == 0:
-            self._refuse(pid, transfer, "later", "it is about to join itself")
+            self._refuse(pid, transfer, "later", "it is still joining itself")
         elif view == first and not self._is_ready:
-            self._refuse(pid, transfer, "alike", "it came with the same view")
+            self._refuse(pid, transfer, "alike", "it joined with the same view")
         elif view > self._shown and view > first:
             self._promise(pid, transfer)
         elif self.notes.get(pid, (0, None))[0] == view:
@@ -125,7 +125,7 @@ class Giver:
 
     @property
     def _is_ready(self) -> bool:
-        """Is the program's state that of its place in the stream?"""
+        """Does the program's state belong to its place in the stream?"""
         return self.has_state and self._member.overlap is None
 
     def _promise(self, pid: ProcessId, transfer: int) -> None:
@@ -151,7 +151,7 @@ class Giver:
         for pid, transfer in asked.items():
             consumed = self.notes[pid][1]
             if consumed.overfull:
-                self._refuse(pid, transfer, "unknown", "it took too many messages in no order")
+                self._refuse(pid, transfer, "unknown", "it took too many messages out of turn")
             else:
                 self._give({pid: transfer}, consumed)
 

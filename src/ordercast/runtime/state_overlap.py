@@ -1,4 +1,4 @@
-"""A state that was taken later than at its joiner's view: what of the stream is in it already.
+"""A state that is newer than the joiner's first view: which part of the stream is in it already.
 
 The joiner's stream brings everything since its first view. What the state holds is passed by: it
 counts as delivered, and is recorded as delivered, in its place, because it was, inside the state.
@@ -16,7 +16,7 @@ from ordercast.runtime.stream_events import View
 
 
 class StateOverlap:
-    """What is still to be passed by."""
+    """The part of the stream that is in the state, and has still to be skipped."""
 
     def __init__(self, view: int, consumed: ConsumedMessages) -> None:
         self._view = view
@@ -37,7 +37,7 @@ class StateOverlap:
         return True
 
     def shown(self, view: View, me: str) -> list[View]:
-        """What the program sees of a view: nothing, or the first one, or what it is."""
+        """The view as the program sees it: not at all, as its first one, or as it is."""
         if view.number < self._view:
             return []
         is_first, self._is_shown = not self._is_shown, True

@@ -1,4 +1,4 @@
-"""What comes of asking one member for its state: a refusal, or the state in pieces."""
+"""A request to one member for its state: it is refused, or the state comes in pieces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
 
 
 class Request:
-    """One member was asked."""
+    """A request to one member, and what has come of its answer."""
 
     def __init__(self, peers: Peers, pid: ProcessId, transfer: int, max_state: int) -> None:
         self.pid = pid
@@ -54,7 +54,7 @@ class Request:
         return self.is_complete or self.refusal is not None
 
     async def snapshot(self) -> Snapshot:
-        """What came."""
+        """The state that came, with its place in the stream."""
         assert self.is_complete and self._begin is not None and self._incoming is not None
         state = await self._incoming.whole()
         return Snapshot(state, self._begin.view, ConsumedMessages(self._begin.taken))

@@ -1,4 +1,4 @@
-"""How a joiner gets the state: whom it asks, and what it does when one fails.
+"""How a joiner gets the state: which member it asks, and what it does when that one fails.
 
     announce   before the view: all nodes note what they take from this node's view on. The first
                member that can give the state promises it, so that it is taken exactly at that view
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ordercast.runtime.membership import Membership
     from ordercast.runtime.presence import Presence
 
-ANSWER_S = 1.0  # seconds without an answer before the view: then it is done without
+ANSWER_S = 1.0  # seconds to wait for answers before the view; then the join goes on without
 ROUND_S = 0.05  # seconds between two rounds over the members
 
 MAY_CHANGE = ("alike", "later")  # refusals after which it pays to ask again
@@ -65,7 +65,7 @@ class Seeking:
     # -- before the view --------------------------------------------------------------------------
 
     async def announce(self) -> None:
-        """Have everybody take note, and the first who can promise the state."""
+        """Have all nodes note what they take, and the first member that can promise the state."""
         peers = self._presence.peers
         self._silent = set(peers.bound)
         peers.tell_all(StateSought(self.group))
@@ -119,7 +119,7 @@ class Seeking:
         yield from sorted(self._others(), key=lambda pid: pid != promised)
 
     def _begins_here(self, memory: Memory | None) -> bool:
-        """Is this node the first that has a state, of those who came with the same view?
+        """Is this node the first that has a state, of those that joined with the same view?
 
         They are all members; or the others joined without a state, and this node comes back.
         """
@@ -260,7 +260,7 @@ class Seeking:
         self._news.set()
 
     def close(self) -> None:
-        """Nobody need note anything for this node any more."""
+        """The transfer is over: no node need note anything for this one any more."""
         if self._request is not None and not self._request.is_over:
             self._give_up()
         if self._member is not None:

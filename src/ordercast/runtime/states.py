@@ -1,4 +1,4 @@
-"""All states that one node gives or gets: whose message is for whom, and how many at a time."""
+"""State transfers of one node: takes their messages to the right one, and limits their number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ordercast.runtime.state")
 
-MAX_GIVING = 16  # states on their way from one node; who asks for more is told to come later
+MAX_GIVING = 16  # states that one node sends at a time; the next joiner is told to ask later
 MAX_SOUGHT = 1024  # groups that one node may be joining with state at a time
 
 ABOUT_STATE = (
@@ -117,7 +117,7 @@ class States:
         elif member.giver is not None:
             member.giver.want(pid, wanted.transfer, wanted.view)
         elif wanted.view and member.first_view == wanted.view:
-            self.refuse(pid, wanted.transfer, "newcomer", "it came with the same view, without one")
+            self.refuse(pid, wanted.transfer, "newcomer", "it joined with the same view, stateless")
         else:
             self.refuse(pid, wanted.transfer, "none", "it joined without state=")
 
@@ -136,7 +136,7 @@ class States:
         limit = self._presence.options.max_state
         if len(state) > limit:
             text = f"its state has {len(state)} bytes, the limit is {limit} (max_state={limit})"
-            log.warning("a joiner gets no state from here: %s", text)
+            log.warning("a newcomer gets no state from this node: %s", text)
             self.refuse(pid, transfer, "failed", text)
         elif len(self._giving) >= MAX_GIVING:
             self.refuse(pid, transfer, "later", f"it gives its state to {MAX_GIVING} others now")
@@ -193,6 +193,6 @@ class States:
         self._presence.peers.tell_all(StateSettled(seeking.group))
 
     def number(self) -> int:
-        """Of one more transfer to this node."""
+        """The number of the next transfer to this node."""
         self._next_transfer += 1
         return self._next_transfer

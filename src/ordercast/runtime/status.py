@@ -1,4 +1,4 @@
-"""How a node is: every limit and how near it is. For `stats()` and for `ordercast status`."""
+"""The state of a node, and its limits, for `stats()` and `ordercast status`."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _sending_stats(sending: Sending) -> dict[str, Any]:
 
 
 def status_json(presence: Presence) -> bytes:
-    """What a node answers to everybody who asks."""
+    """The answer to a question for the status."""
     told = {
         "name": presence.peers.hello.name,
         "address": presence.peers.hello.advertise,

@@ -31,7 +31,7 @@ class Merge(msgspec.Struct, frozen=True):
 
     group: str
     sides: tuple[tuple[str, ...], ...]  # the members of each, the chosen side first
-    chosen: tuple[str, ...]  # whose state counts: the others come over to it
+    chosen: tuple[str, ...]  # the side whose state counts: the others join it
 
 
 Event = Message | View | Merge

@@ -1,4 +1,4 @@
-"""How much a node may have under way: the whole of flow control at the sender.
+"""Flow control at the sender: how much a node may have under way.
 
 A frame is under way from its first message until every member has consumed it. Messages and
 frames have a fixed cost beside their bytes, so that many small ones are bounded too.
@@ -11,7 +11,7 @@ A window that is always full is a queue, and all wait in it, heartbeats and view
 travel behind data. So a group's window is no larger than what its members consume in half a
 second, as far as that can be seen (`Pace`).
 
-Who waits and who does not. A multicast waits for room, first come, first served. A multicast from
+Which multicasts wait. A multicast waits for room, first come, first served. A multicast from
 the task that reads the stream must not: if every member waited inside its receiving loop, nobody
 would consume and no window would ever open. It overdraws the window: up to the reserve as it
 likes, and beyond it by one reply to each event that it has in hand. The same reserve holds for the
@@ -55,7 +55,7 @@ class Pace:
         self._consumed = 0  # ... and the bytes since
 
     def share(self, members: int) -> None:
-        """So many may send. It matters as long as no time is known."""
+        """This many members may send. It matters as long as no time is known."""
         if self._shortest == float("inf"):
             self.allowed = min(max(self.size // max(members, 1), FIRST_BYTES), self.size)
 

@@ -1,4 +1,4 @@
-"""Administers a cluster from outside: asks any of its nodes, and is sent on to the coordinator."""
+"""Administers a cluster from outside: asks any node, which sends it on to the coordinator."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Administrator:
     """Speaks with the cluster of some nodes.
 
     `ConnectionError` if none of them answers, `TimeoutError` if it takes longer than `timeout`
-    seconds, `UsageError` if the cluster says that it cannot be.
+    seconds, `UsageError` if the cluster says that the request cannot be carried out.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Administrator:
         except TimeoutError:
             nodes = ", ".join(self._nodes)
             raise TimeoutError(
-                f"no answer of {nodes} within {self._timeout:g} s{self._search.told()}"
+                f"no answer from {nodes} within {self._timeout:g} s{self._search.told()}"
             ) from None
 
     async def _pages(self, table: str, kind: type[R]) -> list[R]:
@@ -171,7 +171,7 @@ class Administrator:
             search.reasons[address] = why_unreachable(reason).removeprefix(f"{address}: ")
             return None
         if isinstance(answer, Redirect):
-            search.reasons[address] = "it was said to coordinate, and does not"
+            search.reasons[address] = "another node named it as the coordinator, and it is not"
             return None
         if isinstance(answer, NotDone):
             if answer.reason != "out":
@@ -206,7 +206,7 @@ class _Search:
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}  # by address: why it did not answer
-        self.sent_on = False  # some node lives, and said whom to ask
+        self.sent_on = False  # some node answered, and named the coordinator
 
     def told(self) -> str:
         """The reasons, as the end of a sentence."""

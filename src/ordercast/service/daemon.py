@@ -1,12 +1,12 @@
-"""A node as a process of its own, which tells how it is and ends in order.
+"""A node as a process of its own, with pages for its health, which ends in order.
 
 start      pages for health and metrics, then the node, then "ready"
 SIGTERM    it does what it must before it goes, leaves the cluster, and ends with 0; so do SIGINT
            and SIGHUP
 again      it ends at once; to the cluster that is a crash
 
-What the node is for, a subclass says: `SequencerDaemon` numbers the messages of groups that it is
-not in, `MemberDaemon` is a member.
+Subclasses say what the node does: `SequencerDaemon` numbers the messages of groups that it is not
+in, `MemberDaemon` is a member.
 """
 
 from __future__ import annotations
@@ -103,19 +103,19 @@ class Daemon:
         self._state = "running"
 
     async def begin(self, node: Node) -> None:
-        """It is in the cluster; it counts as started when this is done."""
+        """The node is in the cluster; it counts as started when this returns."""
 
     def take(self, event: Event) -> None:
-        """What the stream of the node gave."""
+        """The stream of the node yielded this event."""
 
     async def before_the_end(self, node: Node) -> None:
-        """It was told to stop, and is still in the cluster."""
+        """The node was told to stop, and is still in the cluster."""
 
     def _place(self) -> dict[str, Any]:
-        """Where the cluster is. One that runs already is not begun a second time."""
+        """The arguments of `Node` that say where the cluster is."""
         place = {"bootstrap": self.settings.bootstrap, "seeds": self.settings.other_peers}
         if not place["seeds"]:
-            log.warning("begins a cluster without asking anybody: no peers were given")
+            log.warning("starts a cluster without asking any node: no peers were given")
         return {key: value for key, value in place.items() if value}
 
     async def _watch(self) -> None:
@@ -154,7 +154,7 @@ class Daemon:
         log.info("serves health and metrics", extra=with_fields(http=self._http.address))
 
     def health(self) -> Answer:
-        """Is there any use in letting this process run on?"""
+        """503 when the node has ended: a restart would help."""
         if self._state == "ended":
             return Answer("ended\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return Answer("ok\n")

@@ -62,7 +62,7 @@ class HttpServer:
     """Serves a fixed set of pages."""
 
     def __init__(self, pages: dict[str, Page]) -> None:
-        """By path."""
+        """`pages` are known by their paths."""
         self._pages = pages
         self._places: Places[Visitor] = Places(MAX_CONNECTIONS, MAX_PER_HOST, 0, STAY_SECONDS)
         self._door: Door | None = None

@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Settings)
 SWITCHES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 FAMILIAR = {"key": "key_file", "seeds": "peers", "bind": "listen", "port": "listen"}
-"""What a key is called elsewhere."""
+"""Names that a key has in other places, such as `Node`."""
 
 # A service named "ordercast" makes Kubernetes put ORDERCAST_SERVICE_HOST, ORDERCAST_PORT_7700_TCP
 # and the like into every container: they are not meant for us.
@@ -160,7 +160,7 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _lines_of_keys(text: str) -> dict[str, int]:
-    """Where keys stand, as people write them; tomllib does not tell."""
+    """The line of each key, as people write them; tomllib does not tell."""
     table, found = "", dict[str, int]()
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):

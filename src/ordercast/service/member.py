@@ -18,7 +18,7 @@ log = logging.getLogger("ordercast.service")
 
 
 class MemberDaemon(Daemon):
-    """One run of a member. When its lines end, it goes on hearing."""
+    """One run of a member. When its input ends, it still receives."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The figures of a node in the text format of Prometheus.
 
-They are read from `Node.stats()`. What a node does not have (a figure of the coordinator only, say)
-is left out.
+They are read from `Node.stats()`. A figure that the node does not have, such as one of the
+coordinator only, is left out.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ METRICS = (
            _one("service.coordinator")),
     Metric("ordercast_suspected_nodes", "gauge", "Nodes that were silent for too long.",
            _one("suspicions")),
-    Metric("ordercast_missing_nodes", "gauge", "Nodes without which this one is cut off.",
+    Metric("ordercast_missing_nodes", "gauge", "Nodes that are missing for a majority.",
            _one("blocked")),
     Metric("ordercast_other_clusters", "gauge", "Other clusters of the same name that answer.",
            _one("other_clusters")),
@@ -83,7 +83,8 @@ METRICS = (
     Metric("ordercast_transfers_total", "counter",
            "Groups that the node took over (in) and handed over (out) as a sequencer.",
            _both("sequencing.transfers_in", "sequencing.transfers_out")),
-    Metric("ordercast_held_frames", "gauge", "Frames that wait for another one.",
+    Metric("ordercast_held_frames", "gauge",
+           "Most frames that are held back in one group that the node numbers.",
            _one("sequencing.frames_held")),
     Metric("ordercast_history_frames", "gauge", "Frames kept until every member has them.",
            _one("sequencing.history")),
@@ -116,11 +117,12 @@ METRICS = (
     Metric("ordercast_loop_stall_longest_seconds", "gauge",
            "Longest time that the event loop was blocked, of the last five to ten minutes.",
            _one("loop_stalls.longest_ms"), 0.001),
-    Metric("ordercast_pulses_total", "counter", "Pulses heard from other nodes, and sent to them.",
+    Metric("ordercast_pulses_total", "counter",
+           "Pulses that came from other nodes, and were sent to them.",
            _both("pulses.heard", "pulses.sent")),
-    Metric("ordercast_limit_used", "gauge", "How much of a limit is used.",
+    Metric("ordercast_limit_used", "gauge", "How much of the limit is used.",
            tuple(((("limit", name),), used) for name, (used, _) in LIMITS.items())),
-    Metric("ordercast_limit", "gauge", "The limit.",
+    Metric("ordercast_limit", "gauge", "How much the limit allows.",
            tuple(((("limit", name),), limit) for name, (_, limit) in LIMITS.items())),
     Metric("ordercast_refused_requests_total", "counter",
            "Requests of administrators beyond max_under_way.", _one("administration.refused")),
@@ -154,6 +156,8 @@ STANDING_STILL = ByName(
     ("node",),
 )
 
+BUILD = "Versions of Python and of Ordercast."
+
 STARTED = time.time()
 
 
@@ -165,7 +169,7 @@ def render(stats: Mapping[str, Any]) -> str:
 
 def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
     build = (("python", platform.python_version()), ("version", __version__))
-    yield from _family("ordercast_build_info", "gauge", "What runs here.", [(build, 1.0)])
+    yield from _family("ordercast_build_info", "gauge", BUILD, [(build, 1.0)])
     for metric in METRICS:
         found = [(labels, _figure(figures, path)) for labels, path in metric.sources]
         samples = [(labels, value * metric.scale) for labels, value in found if value is not None]
@@ -228,7 +232,7 @@ def _process() -> dict[str, float]:
 def markdown() -> str:
     """The table of the docs."""
     lines = ["| metric | kind | labels | meaning |", "|---|---|---|---|"]
-    lines.append("| `ordercast_build_info` | gauge | `python`, `version` | What runs here. |")
+    lines.append(f"| `ordercast_build_info` | gauge | `python`, `version` | {BUILD} |")
     for metric in METRICS:
         names = dict.fromkeys(f"`{name}`" for labels, _ in metric.sources for name, _ in labels)
         lines.append(f"| `{metric.name}` | {metric.kind} | {', '.join(names)} | {metric.help} |")

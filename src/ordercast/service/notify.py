@@ -1,4 +1,4 @@
-"""Tells the service manager how the daemon is (systemd: `Type=notify`). Without one, nobody."""
+"""Tells the service manager the state of the daemon (systemd: `Type=notify`), if there is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ READY, STOPPING = "READY=1", "STOPPING=1"
 
 
 def notify(state: str) -> None:
-    """Say it to whoever listens at $NOTIFY_SOCKET. Nobody there is no error."""
+    """Send this state to $NOTIFY_SOCKET. It is no error if nothing listens there."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return

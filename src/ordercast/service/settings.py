@@ -1,6 +1,6 @@
-"""How a sequencer or a node is to run: every key, its default, and what is wrong with a value.
+"""The settings of a sequencer and of a node: every key, its default, and checks of the values.
 
-Where the values come from is the matter of `ordercast.service.layers`.
+`ordercast.service.layers` finds the values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HTTP = (
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said about every process that runs a node."""
+    """The settings of every process that runs a node."""
 
     name: Annotated[
         str, "Name of the node in its cluster. Without it, it is made of the host's name and port."
@@ -52,8 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     advertise: Annotated[str, NODE["advertise"]] = ""
     peers: Annotated[
         tuple[str, ...],
-        "Addresses of nodes of the cluster. One of them must run; the node's own address does no "
-        "harm.",
+        "Addresses of nodes of the cluster. One that runs is enough; the node's own address does "
+        "no harm.",
     ] = ()
     bootstrap: Annotated[bool, "The node starts the cluster if none of the `peers` is running."] = (
         False
@@ -78,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     node: Annotated[dict[str, Any], "Other options of the node; API.md lists them."] = {}
 
     def node_arguments(self, key: str | None = None) -> dict[str, Any]:
-        """As `Node` takes them, beside where the cluster is."""
+        """The arguments of `Node`, except those that say where the cluster is."""
         return {
             "name": self.node_name,
             "bind": self.listen,
@@ -115,7 +115,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SequencerSettings(Settings, frozen=True, kw_only=True):
-    """Everything that can be said about a sequencer."""
+    """The settings of a sequencer."""
 
     drain_timeout: Annotated[
         float,
@@ -127,7 +127,7 @@ class SequencerSettings(Settings, frozen=True, kw_only=True):
 
 
 class NodeSettings(Settings, frozen=True, kw_only=True):
-    """Everything that can be said about a node that is a member of groups."""
+    """The settings of a node that is a member of groups."""
 
     http: Annotated[str, HTTP] = "off"
     site: Annotated[str, NODE["site"]] = ""
@@ -151,7 +151,7 @@ class NodeSettings(Settings, frozen=True, kw_only=True):
         return {**super().node_arguments(key), **where}
 
     def join_arguments(self) -> dict[str, Any]:
-        """As `Node.join` takes them. Several groups are joined knowing what holds between them."""
+        """The arguments of `Node.join`. Where groups are ordered apart, `scope` says so."""
         order, protocol = self.order or None, self.protocol or None
         alone = choose(order, protocol).declaration.scope == "group"
         return {
@@ -253,7 +253,7 @@ def contradictions(settings: Settings) -> list[str]:
     found = []
     if not settings.bootstrap and not settings.other_peers:
         found.append(
-            "neither bootstrap nor peers: name the address of a node that runs in peers, or say "
+            "neither bootstrap nor peers: give in peers the address of a node that runs, or say "
             "bootstrap = true to start the cluster here"
         )
     files = {key: getattr(settings, key) for key in ("tls_cert", "tls_key", "tls_ca")}
@@ -272,9 +272,9 @@ def contradictions(settings: Settings) -> list[str]:
 def _contradictions_of_a_member(settings: NodeSettings) -> list[str]:
     found = []
     if settings.gateway and not settings.site:
-        found.append("gateway without site: say which site's, as site = 'tokyo'")
+        found.append("gateway without site: name the site of the gateway, as site = 'tokyo'")
     if not settings.group:
-        found.append("no group: name in group what this node is to join")
+        found.append("no group: list in group what this node is to join, as group = ['orders']")
     else:
         try:
             settings.join_arguments()

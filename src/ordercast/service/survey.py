@@ -1,4 +1,4 @@
-"""Who is here and who is missing, as one node and those that it hears tell it.
+"""Which nodes are here and which are missing, as one node and the nodes that it hears see it.
 
 It asks for nothing that needs a majority: a node that is cut off answers as well.
 """
@@ -12,6 +12,7 @@ import msgspec
 
 from ordercast.errors import PeerError, UsageError
 from ordercast.runtime.diagnosis.report import NodeSeen
+from ordercast.runtime.foreign_text import printable
 from ordercast.runtime.reasons import why_unreachable
 from ordercast.runtime.status import query_status
 from ordercast.runtime.status_decoding import parts_of_status
@@ -87,7 +88,8 @@ async def survey(address: str, *, timeout: float = 5.0, **security: Any) -> Surv
     """Ask that node, and each node that it hears. `UsageError` if it is not in a cluster."""
     told = await _status(address, timeout, security)
     if told.stats is None:
-        raise UsageError(f"the node at {address} is not in the cluster now ({told.state})")
+        state = printable(told.state)
+        raise UsageError(f"the node at {address} is not in the cluster now ({state})")
     view, silent, silent_ms = told.stats.node_view, told.stats.suspicions, told.stats.silent_ms
     addresses = {node.identity: node.address for node in told.nodes}
     missing = tuple(

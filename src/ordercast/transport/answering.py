@@ -1,4 +1,4 @@
-"""A node tells newcomers where it is: the answers to the questions of `discovery`.
+"""Answers the questions of `discovery`: tells newcomers where this node is.
 
 An answer goes to the asker alone. Of a large cluster only a few nodes answer each question, chosen
 by lot, and each node answers a bounded number per second: neither a crowd of newcomers nor a
@@ -47,7 +47,7 @@ class Answerer:
         self._loop.add_reader(self._hears, self._drain)
 
     def close(self) -> None:
-        """Be found no more. May be called again."""
+        """Answer no more questions. May be called again."""
         if self._hears.fileno() >= 0:
             self._loop.remove_reader(self._hears)
             self._hears.close()

@@ -4,8 +4,8 @@
     all other frames           leave after them
     a frame that has begun     is finished before anything else leaves
 
-In each of the two lanes frames keep their order. So word of the cluster waits for one frame and for
-what the kernel holds, and not for all that was sent before it.
+In each of the two lanes frames keep their order. So a packet of the cluster waits for one frame and
+for what the kernel holds, and not for all that was sent before it.
 """
 
 from __future__ import annotations

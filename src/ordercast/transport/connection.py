@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
     # -- before it is open ----------------------------------------------------------------------
 
     def take_place(self) -> None:
-        """Be one of the accepted without a Hello; somebody else may have to go for it."""
+        """Take a place among accepted connections without a Hello; another one may have to go."""
         assert self._places is not None
         self._drive_out(self._places.take(self, self._loop.time()))
 
@@ -215,11 +215,11 @@ class Connection(asyncio.Protocol):
         self._drive_out(places.take(self, self._loop.time()))
 
     def take_large_frames(self) -> None:
-        """It was let in, and still has its place among those who wait."""
+        """It was let in, and may send large frames, although it still has its place."""
         self._splitter.max_frame = self.limits.max_frame
 
     def leave_place(self) -> None:
-        """It is somebody's from now on, or gone."""
+        """It belongs to a node from now on, or is gone."""
         if self._places is not None:
             self._places.leave(self)
             self._places = None
@@ -243,7 +243,7 @@ class Connection(asyncio.Protocol):
         """It ended before it began, because TLS with the other side failed. Else: no effect."""
         if self._transport is None and not self._ended.done():
             if error is not None:
-                self._count_fault(PeerError(f"no TLS: {fault_of(error)}"))
+                self._count_fault(PeerError(f"TLS failed: {fault_of(error)}"))
             self.connection_lost(None)
 
     # -- what the event loop calls --------------------------------------------------------------
@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
 
     def _take_refusal(self, refuse: Refuse) -> None:
         if self.accepted:
-            raise FrameError("a Refuse from a side that connects")
+            raise FrameError("it sent a Refuse, and only the side that accepts may")
         if not self._greeting.trusts:
             raise PeerError("it refused before it proved that it has the key")
         self.refusal = refuse

@@ -1,4 +1,4 @@
-"""What connections and endpoints are given, and what they tell their owner."""
+"""Limits, counters and callbacks of connections and of datagram endpoints."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Begin = Callable[[socket.socket, Address], Coroutine[Any, Any, None]]
 """Gives somebody who has come a place, at once, and returns what is to be done with it."""
 
 Delay = Callable[[str, float], float]
-"""So many seconds must one more of this host wait, at this time of the loop."""
+"""For how many seconds the next connection of this host must wait, at this time of the loop."""
 
 
 class Door:

@@ -3,8 +3,8 @@
     without a key    C: Hello      A: Hello | Refuse
     with a key       C: Challenge  A: Challenge  C: Proof  A: Proof  C: Hello  A: Hello | Refuse
 
-C connects, A accepts. With a key, nobody says a name before the other side has proved that it has
-the key, and C proves it first: whoever knocks without it gets a random number and no more.
+C connects, A accepts. With a key, neither side says its name before the other has proved that it
+has the key, and C proves it first: a stranger without the key gets a random number and no more.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Greeting:
     def answer(self, message: Challenge | Proof, hello: Hello) -> Opening:
         """What we say to that."""
         if not self._key:
-            raise PeerError("it wants to see a key proved, and this node has none (key=)")
+            raise PeerError("it asks for a proof of the key, and this node has no key (key=)")
         if isinstance(message, Challenge):
             return self._challenged(message)
         return self._convinced(message, hello)
 
     def _challenged(self, challenge: Challenge) -> Opening:
         if self._theirs:
-            raise PeerError("a second challenge")
+            raise PeerError("it sent a second challenge")
         self._theirs = challenge.nonce
         if self._side == "accepts":
             return Challenge(self._mine)
@@ -66,9 +66,11 @@ class Greeting:
 
     def _convinced(self, proof: Proof, hello: Hello) -> Opening:
         if not self._theirs or self.trusts:
-            raise PeerError("a proof that nobody asked for")
+            raise PeerError("it sent a proof that was not asked for")
         if not proves(proof.digest, self._prove(OTHER[self._side])):
-            raise PeerError("its proof is wrong: it has another key, or repeats somebody's words")
+            raise PeerError(
+                "its proof is wrong: it has another key, or repeats another node's proof"
+            )
         self.trusts = True
         return Proof(self._prove(self._side)) if self._side == "accepts" else self.signed(hello)
 

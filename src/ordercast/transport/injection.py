@@ -20,7 +20,7 @@ class Injection:
 
     @staticmethod
     def is_asked_for(settings: Datagrams) -> bool:
-        """Without faults nothing should stand in the way."""
+        """Do these settings ask for any fault?"""
         shares = settings.inject_loss, settings.inject_duplicates, settings.inject_reordering
         return any(shares)
 

@@ -1,6 +1,6 @@
-"""The places of connections that are nobody's yet: how many there are, and for whom.
+"""Limits the connections that belong to no node yet.
 
-Whoever connects gets a place. If that is one too many, another connection must go:
+Every connection gets a place. If that is one too many, another connection must go:
 
     too many of one host       the one of that host that has waited longest
     too many of all hosts      the one that has waited longest of the host with the most
@@ -25,7 +25,7 @@ from ordercast.transport.contract import Address
 
 
 class Caller(Protocol):
-    """Somebody who has connected."""
+    """An accepted connection."""
 
     peer: Address
 
@@ -52,7 +52,7 @@ class Places(Generic[C]):
         self._reserved = frozenset(hosts)
 
     def delay(self, host: str, now: float) -> float:
-        """So many seconds must one more of this host wait for its place."""
+        """For how many seconds the next connection of this host must wait for its place."""
         other = self._in_the_way(host)
         if other is None or self._host_of[other] != host:
             return 0.0
@@ -100,7 +100,7 @@ class Places(Generic[C]):
         return self._by_host[self._host_of[conn]][conn]
 
     def leave(self, conn: C) -> None:
-        """It is somebody's now, or gone. May be called again."""
+        """It belongs to a node now, or is gone. May be called again."""
         host = self._host_of.pop(conn, None)
         if host is not None:
             del self._since[conn]

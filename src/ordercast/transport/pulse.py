@@ -1,4 +1,4 @@
-"""A thread that says for its node that it lives, while the event loop of the node cannot.
+"""A thread that sends heartbeats (pulses) for its node while the event loop is blocked.
 
 It has a socket of its own and shares nothing with the connections, so it never writes into the
 middle of a frame, and needs nothing of what TLS keeps. What both sides touch is one object,
@@ -33,15 +33,24 @@ class Target(NamedTuple):
     key: bytes
 
 
+class Pause(NamedTuple):
+    """How regularly the thread looks at the event loop."""
+
+    turned_at: float = 0.0  # the turn of the loop that the thread saw last
+    looked_at: float = 0.0  # when the thread looked last
+    longest: float = 0.0  # seconds between two looks, since that turn
+
+
 class Beating:
     """What the thread must know of its node."""
 
     def __init__(self, me: ProcessId, heartbeat_s: float, stall_s: float) -> None:
         self.me = me
         self.heartbeat_s = heartbeat_s
-        self.stall_s = stall_s  # a loop that stood for longer gets no more pulses
+        self.stall_s = stall_s  # no pulses are sent for a loop that has stood still for longer
         self.targets: Mapping[ProcessId, Target] = {}
         self.turned_at = monotonic()  # when the event loop turned last
+        self.pause = Pause()  # of the thread itself
         self.sent = 0  # datagrams
         self.stopped = threading.Event()
         self._looks = 0
@@ -50,12 +59,22 @@ class Beating:
     def look(self, now: float) -> Pulse | None:
         """The pulse that is to be sent now, if one is."""
         self._looks += 1
-        stood = now - self.turned_at
+        before, turned_at = self.pause, self.turned_at
+        longest = before.longest if before.turned_at == turned_at else 0.0
+        self.pause = Pause(turned_at, now, max(longest, now - before.looked_at))
+        stood = now - turned_at
         is_late = self.heartbeat_s < stood <= self.stall_s
         if not is_late and (stood > self.stall_s or self._looks % PROOF_EVERY != 1):
             return None
         self._number += 1
         return Pulse(self.me, self._number, int(1000 * stood) if is_late else 0)
+
+    def stopped_for(self, now: float) -> float:
+        """The longest time for which the thread stood still, too, since the event loop turned. A
+        process that is stopped, or gets no processor, sends no pulses."""
+        pause = self.pause
+        longest = pause.longest if pause.turned_at == self.turned_at else 0.0
+        return max(longest, now - pause.looked_at)
 
 
 class PulseThread:
@@ -63,6 +82,7 @@ class PulseThread:
 
     def __init__(self, beating: Beating, loop: asyncio.AbstractEventLoop) -> None:
         self._beating = beating
+        beating.pause = Pause(looked_at=monotonic())
         self._thread = threading.Thread(
             target=_beat, args=(beating, loop), name="ordercast-pulse", daemon=True
         )

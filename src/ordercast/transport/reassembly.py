@@ -34,7 +34,7 @@ class Incomplete:
 
 
 class Reassembly:
-    """Of one peer."""
+    """The incomplete packets of one peer."""
 
     def __init__(self, max_packet: int, max_bytes: int) -> None:
         self.max_packet = max_packet

@@ -67,7 +67,7 @@ class Receiver:
             except BlockingIOError:
                 empty = True
                 break
-            except OSError:  # news of a datagram that reached nobody, or a socket that broke
+            except OSError:  # a datagram of ours was not delivered, or the socket broke
                 self._counters.receive_errors += 1
                 break  # if more has come, the system says so again
             for taken in (data,) if self._injection is None else self._injection.arrive(data):
@@ -93,7 +93,10 @@ class Receiver:
             if len(self._logged) >= LOGGED:
                 self._logged.clear()
             self._logged.add(pid)
-            log.warning("process %s: %s (further ones are only counted)", pid, reason)
+            sender = "an unknown sender" if pid is None else f"process {pid}"
+            log.warning(
+                "dropped a datagram of %s: %s (further ones are only counted)", sender, reason
+            )
 
     def _take(self, data: bytes, received: FramesByPeer, now: float) -> None:
         try:

@@ -1,7 +1,7 @@
 """What protects the connections of a node: the key of its cluster, TLS, both or neither.
 
-Without TLS a node speaks in plain text, and does that on its own machine only, unless its owner
-says that he means it.
+Without TLS a node speaks in plain text, and does that on its own machine only, unless it was given
+`insecure=True`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 1024
 
 
 class Security:
-    """Checked once, when it is made. The key is in no text that this object gives of itself."""
+    """Checked once, when it is made. Its `repr` does not show the key."""
 
     __slots__ = ("contexts", "insecure", "key", "tls")
 
@@ -60,6 +60,6 @@ def _checked_key(key: object) -> bytes:
     if not MIN_KEY_BYTES <= len(data) <= MAX_KEY_BYTES:
         raise ValueError(
             f"the key has {len(data)} bytes; it must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES}, "
-            "which nobody can guess: openssl rand -hex 32"
+            "and nobody must be able to guess it: openssl rand -hex 32 makes one"
         )
     return data

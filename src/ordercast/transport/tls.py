@@ -49,7 +49,7 @@ class Tls(msgspec.Struct, frozen=True):
 
     certificate: str | os.PathLike[str]  # of this node, with the chain up to the authority
     key: str | os.PathLike[str]  # its private key, without a passphrase
-    authority: str | os.PathLike[str]  # whose signature makes somebody a node
+    authority: str | os.PathLike[str]  # certificate of the authority that signs those of all nodes
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

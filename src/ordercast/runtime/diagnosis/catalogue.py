@@ -23,7 +23,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "bind_elsewhere": (
         "fault",
-        "Bind the node to an address of this machine, and give `advertise` if others see another.",
+        "Bind the node to an address of this machine; if others reach it at another one, give that "
+        "as `advertise`.",
     ),
     "bind_taken": (
         "fault",
@@ -51,8 +52,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "not_discovered": (
         "fault",
-        "Multicast passes no router and few container networks: give seeds=, or an interface; "
-        "nodes are found only if they have discover= with the same group themselves.",
+        "Multicast passes no router and few container networks: give seeds=, or an interface. A "
+        "node is found only if it has discover= with the same group itself.",
     ),
     "no_route": ("fault", "Correct the host, or the routes of this machine; mind IPv4 and IPv6."),
     "mute": (
@@ -61,33 +62,39 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
         "(py-spy dump), or restart it. Else correct the port.",
     ),
     "stranger": ("fault", "Correct the port: another program listens at this one."),
-    "tls_there": ("fault", "The node uses TLS: give this one tls= (here: --tls-ca and the rest)."),
+    "tls_there": (
+        "fault",
+        "The node uses TLS: give yours tls= (here: --tls-cert, --tls-key and --tls-ca).",
+    ),
     "plain_there": (
         "fault",
-        "The node does without TLS: give it tls= too, or take it from this one.",
+        "The node does not use TLS: give it tls= too, or start yours without tls=.",
     ),
     "certificate": (
         "fault",
-        "Renew or correct the certificate of the node at that address; all certificates of a "
-        "cluster come from one authority and name the host that others connect to.",
+        "Renew or correct the certificate of the node at that address: the certificates of all "
+        "nodes of a cluster are issued by one authority. Host names are not checked.",
     ),
     "certificate_refused": (
         "fault",
-        "The other side does not accept this side's certificate: give one of the cluster's "
-        "authority that is valid today, with --tls-cert and --tls-key.",
+        "The other side does not accept this side's certificate: give a certificate of the "
+        "cluster's authority that is valid today, with --tls-cert and --tls-key.",
     ),
     "tls": ("fault", "Compare the TLS settings of both sides: version, ciphers, certificates."),
     "hung_up": (
         "fault",
-        "It closes without a word, as nodes do with strangers: compare the key and the TLS "
-        "settings of both sides, and its log.",
+        "It closes the connection and says nothing, as nodes do with strangers: compare the key "
+        "and the TLS settings of both sides, and read the log of that node.",
     ),
     # -- not one of them -------------------------------------------------------------------------
     "version": ("fault", "Run releases that speak a common wire version on all nodes."),
     "cluster": ("fault", "Give the same cluster= on all nodes, or the address of another cluster."),
     "key": ("fault", "Give the cluster's key: key=, ORDERCAST_KEY or --key-file."),
-    "refusal": ("fault", "The node itself refuses; its words say what it wants."),
-    "status": ("fault", "The answer is none of this release: run the same one on all nodes."),
+    "refusal": ("fault", "The node refuses the connection; its text says why."),
+    "status": (
+        "fault",
+        "This release cannot read the answer: run the same release on all nodes.",
+    ),
     "full": (
         "fault",
         "Raise max_nodes of the node that coordinates, or start a second cluster.",
@@ -100,19 +107,18 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     "options_differ": ("fault", "Give this option the same value on all nodes of the cluster."),
     "order_mismatch": (
         "fault",
-        "A group's order is fixed when it is made: join it with that one, or use another name.",
+        "A group's order is fixed when it is made: join it with that order, or use another name.",
     ),
     "groups_full": ("fault", "Raise max_groups of the node that coordinates, or reuse groups."),
     # -- the cluster is not one ------------------------------------------------------------------
     "no_majority": (
         "fault",
         "If the missing nodes run, mend the network to them, or resume their processes: then the "
-        "cluster goes on by itself. If they are gone, or were started again, make sure that none "
-        f"runs any more as it was, then run `{COMMAND}`, which asks once more: the nodes that are "
-        "here go on, and what only the missing had is lost (`ordercast forget NAME...` gives up "
-        "some of them only). A cluster that begins with voters= or members= goes on by itself when "
-        "all nodes of that list are here, started again or not; workers with voter=False may die "
-        "together.",
+        "cluster goes on by itself. If not, make sure that each of them was stopped or started "
+        f"again, then run `{COMMAND}`, which asks once more: the nodes that are here go on, and "
+        "what only the missing nodes had is lost (`ordercast forget NAME...` gives up only some of "
+        "them). A cluster that begins with voters= or members= goes on by itself when all nodes of "
+        "that list are here, started again or not; workers with voter=False may die together.",
     ),
     "no_voter": (
         "fault",
@@ -122,17 +128,21 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "each_alone": (
         "fault",
-        "Each of these was started with bootstrap=True. Start one so, and give its address to the "
-        "others as a seed.",
+        "Each of these was started with bootstrap=True. Start only one so, and give its address to "
+        "the others as a seed.",
     ),
     "nobody_leads": (
         "fault",
-        "All wait for each other. Start exactly one node with bootstrap=True.",
+        "All nodes wait for each other. Start exactly one node with bootstrap=True.",
     ),
-    "joining": ("fault", "Wait until it is in; if that does not end, examine its own seeds."),
+    "joining": (
+        "fault",
+        "Wait until that node is in its cluster; if it never is, examine its seeds.",
+    ),
     "several_clusters": (
         "fault",
-        "Give seeds of one cluster only; stop the nodes of the other and start them with seeds.",
+        "Give seeds of one cluster only. Stop the nodes of the other, and start them again with "
+        "these seeds.",
     ),
     "second_cluster": (
         "fault",
@@ -146,8 +156,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "out": (
         "fault",
-        "The others went on without it, or it is cut off from them. It comes back by itself: mend "
-        "what it says, or ask a node of the majority.",
+        "The others went on without it, or it is cut off from them. It comes back by itself when "
+        "the reason that it gives has passed; until then, ask a node of the majority.",
     ),
     "not_running": ("fault", "Restart that node, or ask another one."),
     "member_unreachable": (
@@ -157,8 +167,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "member_elsewhere": (
         "fault",
-        "The address went to another node: the cluster will notice, or that node advertises a "
-        "wrong address (advertise=).",
+        "Another node has that address now. If the first one is gone, the cluster will exclude it; "
+        "if it runs, it advertises a wrong address (advertise=).",
     ),
     "way_back": (
         "fault",
@@ -178,8 +188,8 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "round_trip": (
         "warning",
-        "Raise suspect_ms on all nodes, or find what makes the way or the node slow; else nodes "
-        "that live will be excluded.",
+        "Raise suspect_ms on all nodes, or find what makes the network or the node slow; otherwise "
+        "live nodes will be excluded.",
     ),
     "stalls": (
         "warning",
@@ -188,24 +198,24 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     ),
     "trace_fails": (
         "warning",
-        "Make room on the disk of its trace, or mend it: recording goes on by itself, and says how "
-        "many records are missing. Messages are not affected.",
+        "Make room on the disk of its trace, or repair that disk: recording goes on by itself, and "
+        "says how many records are missing. Messages are not affected.",
     ),
     "heartbeats_differ": ("warning", "Give all nodes the same heartbeat_ms and suspect_ms."),
     "slow_member": (
         "warning",
-        "Its program must read its stream (async for event in node) in a task of its own. Where "
-        "the others must not wait for it, join the group with slow='exclude'.",
+        "Its program must read its stream (async for event in node) in a task of its own. If the "
+        "others must not wait for such a member, join the group with slow='exclude'.",
     ),
     "standing": (
         "warning",
         "Its program blocks the event loop: move long work into a thread or a process "
-        "(asyncio.to_thread). After stall_ms it is excluded.",
+        "(asyncio.to_thread). Otherwise the node is excluded after stall_ms.",
     ),
     "no_pulses": (
         "note",
-        "Open that UDP port between the nodes; else a program that blocks its event loop for "
-        "suspect_ms is excluded.",
+        "Open that UDP port between the nodes; otherwise a node whose program blocks the event "
+        "loop for suspect_ms is excluded.",
     ),
     "lists_differ": (
         "warning",
@@ -215,5 +225,5 @@ CATALOGUE: dict[str, tuple[Level, str]] = {
     # -- good to know ----------------------------------------------------------------------------
     "releases_differ": ("note", "Finish the upgrade: run the same release on all nodes."),
     "options_not_default": ("note", "Give your node this option with this value too."),
-    "group_is_new": ("note", "Its first member makes it, with the order that it asks for."),
+    "group_is_new": ("note", "Its first member makes it, in the order that it asks for."),
 }

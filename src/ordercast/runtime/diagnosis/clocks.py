@@ -1,4 +1,4 @@
-"""Do the heartbeats of these nodes fit together, and the network that carries them?"""
+"""Do the heartbeats of these nodes fit together, and is the network fast enough for them?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ordercast.runtime.diagnosis.report import Report
 from ordercast.runtime.diagnosis.subject import Subject
 
 CHECK = "heartbeats fit"
-SPARE = 2  # what delays a heartbeat may take this part of the time that is left for it
+SPARE = 2  # a delay may take this part (1/SPARE) of the time by which a heartbeat may be late
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Clock(msgspec.Struct, frozen=True):
 
     @property
     def left_ms(self) -> int:
-        """So late may a heartbeat be before its node is suspected."""
+        """A heartbeat may be late by this much before its node is suspected."""
         return self.suspect_ms - self.heartbeat_ms
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ def check_clocks(reports: Iterable[Report], subject: Subject, diagnosis: Diagnos
         return
     for one, other in permutations(clocks, 2):
         if other.suspect_ms < 2 * one.heartbeat_ms:
-            seen = f"{one}; {other}: {other.who} will suspect {one.who} though it lives"
+            seen = f"{one}; {other}: {other.who} will suspect {one.who} although it is alive"
             diagnosis.find("heartbeats_clash", one.who, seen)
             return
     odd = next((one for one in clocks if _times(one) != _times(clocks[0])), None)
@@ -54,7 +54,7 @@ def check_clocks(reports: Iterable[Report], subject: Subject, diagnosis: Diagnos
         diagnosis.find("heartbeats_differ", odd.who, f"{clocks[0]}; {odd}")
     else:
         beats, patience = _times(clocks[0])
-        seen = f"heartbeat_ms={beats}, suspect_ms={patience} at all of {len(clocks)}"
+        seen = f"heartbeat_ms={beats}, suspect_ms={patience} at all nodes ({len(clocks)})"
         diagnosis.passes(CHECK, "all", seen)
 
 
@@ -72,7 +72,7 @@ def check_delays(
     least, most = 1000 * min(round_trips), 1000 * max(round_trips)
     jitter = most - least
     measured = f"{len(round_trips)} round trips, {most:.1f} ms at most, jitter {jitter:.1f} ms"
-    limit = f"a heartbeat may be {clock.left_ms} ms late at most ({clock})"
+    limit = f"a heartbeat may be late by {clock.left_ms} ms at most ({clock})"
     if most * SPARE > clock.left_ms:
         diagnosis.find("round_trip", address, f"{measured}; {limit}")
     else:

@@ -1,4 +1,4 @@
-"""The whole examination: every address, every node that those know, then all compared."""
+"""The whole examination: every address, every node that those know, then a comparison of all."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Examination:
         for address, (node, informant) in tried:
             self._judge_member(address, node, informant)
         if tried and all(address in self.reports for address, _ in tried):
-            seen = f"all that the cluster knows answer, {len(tried)} beside those asked"
+            seen = f"all other nodes of the cluster answer ({len(tried)})"
             self._diagnosis.passes("every member can be reached", "all", seen)
 
     def _unknown(self) -> dict[str, tuple[NodeSeen, str]]:

@@ -59,7 +59,7 @@ def _check_room(address: str, report: Report, subject: Subject, diagnosis: Diagn
     known = {group.name for group in report.groups}
     is_new = subject.group is not None and subject.group not in known
     if is_new and leads is not None and 0 < leads.max_groups <= leads.groups:
-        seen = f"{leads.groups} groups were made, and max_groups={leads.max_groups}"
+        seen = f"the cluster has {leads.groups} groups, and max_groups={leads.max_groups}"
         diagnosis.find("groups_full", address, seen)
 
 
@@ -75,7 +75,7 @@ def _check_options(address: str, report: Report, subject: Subject, diagnosis: Di
         elif option not in given and usual[option] != theirs[option]:
             diagnosis.find("options_not_default", address, f"{there}; default {usual[option]!r}")
     if theirs.get("transport", "tcp") != "tcp":
-        why = f"this cluster's packets travel by {theirs['transport']}; only TCP is tried"
+        why = f"packets of this cluster travel over {theirs['transport']}; only TCP is checked"
         diagnosis.skip("datagrams pass", why)
     if agrees:
         shown = ", ".join(f"{name}={value}" for name, value in theirs.items())

@@ -1,4 +1,4 @@
-"""What a diagnosis consists of, as plain data."""
+"""The parts of a diagnosis, as plain data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ordercast.runtime.diagnosis.catalogue import CATALOGUE, COMMAND, LEVELS, Level
+from ordercast.runtime.foreign_text import printable
 
 RANK = {code: place for place, code in enumerate(CATALOGUE)}
 
@@ -37,7 +38,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Diagnosis:
-    """Everything that was found, checked, and left out."""
+    """Everything that was found, checked, and left out. What nodes said is made printable here."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -52,17 +53,17 @@ class Diagnosis:
         is what to run, where the catalogue leaves a place for it."""
         usual, cure = CATALOGUE[code]
         cure = cure.replace(COMMAND, command)
-        finding = Finding(level or usual, code, where, seen, cure)
+        finding = Finding(level or usual, code, printable(where), printable(seen), cure)
         if finding not in self.findings:
             self.findings.append(finding)
 
     def passes(self, check: str, where: str, seen: str) -> None:
         """Note that a check found nothing."""
-        self.passed.append(Passed(check, where, seen))
+        self.passed.append(Passed(check, printable(where), printable(seen)))
 
     def skip(self, check: str, why: str) -> None:
         """Note that a check was not made."""
-        skipped = Skipped(check, why)
+        skipped = Skipped(check, printable(why))
         if skipped not in self.skipped:
             self.skipped.append(skipped)
 
@@ -76,7 +77,7 @@ class Diagnosis:
         return all(finding.level == "note" for finding in self.findings)
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """The whole diagnosis as plain data, for JSON."""
         data: dict[str, Any] = msgspec.to_builtins(
             {
                 "healthy": self.healthy,

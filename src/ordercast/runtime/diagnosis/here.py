@@ -17,7 +17,7 @@ CHECK = "this node can listen"
 
 
 class Doorbell:
-    """A port that is open for the time of the diagnosis. It hears that somebody came."""
+    """A port that is open for the time of the diagnosis, and notes connections."""
 
     def __init__(self, server: asyncio.Server) -> None:
         self.port: int = server.sockets[0].getsockname()[1]
@@ -72,7 +72,9 @@ def check_bind(subject: Subject, there: str, diagnosis: Diagnosis) -> None:
     if subject.listens_at is None:
         return
     if is_loopback(subject.listens_at[0]) and not is_loopback(there):
-        seen = f"bind={subject.bind} is for this machine only; {there} is another address"
+        seen = (
+            f"bind={subject.bind} can be reached from this machine only, and {there} is another one"
+        )
         diagnosis.find("bind_loopback", "here", seen)
 
 

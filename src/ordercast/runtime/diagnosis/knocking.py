@@ -1,6 +1,6 @@
-"""What answers at an address when a node's own way of speaking gets nowhere.
+"""Finds out what listens at an address when no node says hello there.
 
-A few first words are said there, each on a connection of its own, until something comes back.
+Several kinds of first messages are sent, each on a connection of its own, until an answer comes.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ async def nature_of(address: Address, patience: float, tls: ssl.SSLContext | Non
     if raw:
         return _stranger(raw)
     if any(one.ending == "closed" for one in heard):
-        return Nature("closing", "it takes connections, and closes them without a word")
-    return Nature("mute", "it takes connections, and says nothing")
+        return Nature("closing", "it accepts connections, and closes them without an answer")
+    return Nature("mute", "it accepts connections, and sends nothing")
 
 
 def _node_of(opening: Opening) -> Nature:
     if isinstance(opening, Challenge):
-        return Nature("keyed", "a node that wants to see a key proved")
+        return Nature("keyed", "a node that asks for a proof of the key")
     return Nature("plain", "a node without a key")
 
 
 def _stranger(raw: bytes) -> Nature:
     first = raw[:16].split(b"\r")[0]
-    return Nature("stranger", f"{what_speaks(raw)} answers there, no node (it says {first!r})")
+    return Nature("stranger", f"{what_speaks(raw)} answers there, not a node (it sent {first!r})")
 
 
 async def knock(
@@ -114,7 +114,7 @@ async def tls_at(address: Address, patience: float) -> str:
         async with asyncio.timeout(patience):
             _, writer = await asyncio.open_connection(*address, ssl=context)
     except ssl.SSLError as error:
-        return "TLS" if "ALERT" in (error.reason or "") else ""  # it understood, and said no
+        return "TLS" if "ALERT" in (error.reason or "") else ""  # it knows TLS, and refused
     except OSError:
         return ""
     version: str = writer.get_extra_info("ssl_object").version()

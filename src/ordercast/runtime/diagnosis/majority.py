@@ -1,4 +1,4 @@
-"""Nodes that are cut off: does the rest of the cluster go on, and if nobody does, what can?"""
+"""Nodes that are cut off: does the rest of the cluster go on? If not, what can be done?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_majority(reports: Reports, subject: Subject, diagnosis: Diagnosis) -> 
 
 
 def _others_go_on(cut_off: Iterable[Report], running: Iterable[Report]) -> bool:
-    """Of this cluster, as far as anybody can tell; another one of its name does not count."""
+    """Does another side of this cluster go on? Another cluster of its name does not count."""
     signs = signs_of(cut_off)
     return any(signs & signs_of([one]) for one in running if not one.stats.blocked)
 

@@ -1,4 +1,4 @@
-"""What of a node's status matters to a diagnosis. See `ordercast.runtime.status_decoding`."""
+"""The parts of a node's status that a diagnosis needs. See `ordercast.runtime.answers`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MemberSeen(msgspec.Struct, frozen=True):
 
 
 class PulsesSeen(msgspec.Struct, frozen=True):
-    """What a node hears of the threads of others."""
+    """The pulses that a node hears of others."""
 
     port: int | None = None
     never_heard_from: list[str] = []
@@ -100,7 +100,7 @@ class StatsSeen(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One node's word about itself and its cluster."""
+    """What one node says about itself and its cluster."""
 
     state: str
     name: str = ""
@@ -108,7 +108,7 @@ class Report(msgspec.Struct, frozen=True):
     address: str = ""
     leads: bool = False
     coordinator: str = ""  # identity of the node that leads
-    run: str | None = ""  # under which name it records: one for a cluster, unless it was given
+    run: str | None = ""  # name of the run in its trace: that of the cluster, unless it was given
     out_reason: str = ""  # why it is out of its cluster
     version: str = ""
     heartbeat_ms: int = 0

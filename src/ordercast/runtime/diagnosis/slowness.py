@@ -1,4 +1,4 @@
-"""Does a program hold the others up: by not reading, or by blocking its event loop?"""
+"""Finds programs that hold up others: they do not read, or block their event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_slowness(reports: Mapping[str, Report], diagnosis: Diagnosis) -> None:
         diagnosis.find("slow_member", member, f"{seen_so}: senders wait for it")
     for node, seconds in standing.items():
         diagnosis.find(
-            "standing", node, f"the event loop of {node} stands still, for {seconds:g} s"
+            "standing", node, f"the event loop of {node} has stood still for {seconds:g} s"
         )
     if reports and not slow and not standing:
         diagnosis.passes("programs read", "all", "no member holds the others up")

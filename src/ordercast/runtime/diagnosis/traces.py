@@ -1,4 +1,4 @@
-"""Does what these nodes record get to their disks?"""
+"""Can these nodes write their traces to disk?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody took the connection, and nobody said hello: what is wrong?"""
+"""A connection was accepted, and no hello came: finds out what is wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ProbeFailed(Exception):
 
 
 class Attempt(Connection):
-    """A connection that keeps what became of it: TLS tells late what it does not like."""
+    """A connection that remembers how it ended: TLS reports some errors only then."""
 
     made = False  # TLS is up, if there is any
     broke: Exception | None = None
@@ -44,7 +44,7 @@ class Attempt(Connection):
 async def why_unanswered(
     conn: Attempt, trouble: Exception | None, place: Address, subject: Subject
 ) -> ProbeFailed:
-    """What the other side said, or else what it shows of itself to a stranger."""
+    """What the other side said; if nothing, what it answers to a stranger."""
     if conn.refusal is not None:
         code = conn.refusal.reason if conn.refusal.reason in REFUSALS else "refusal"
         return ProbeFailed(code, f"it refuses: {conn.refusal.text}")
@@ -66,7 +66,7 @@ def _without_tls(nature: Nature, trouble: Exception) -> ProbeFailed:
     if nature.kind in ("plain", "keyed"):
         return ProbeFailed("plain_there", f"{nature.text} answers in plain text; you use TLS")
     if nature.kind == "tls":
-        seen = f"{nature.text}, and this side TLSv1.3 only: {why_unreachable(trouble)}"
+        seen = f"{nature.text}, and this side speaks TLSv1.3 only: {why_unreachable(trouble)}"
         return ProbeFailed("tls", seen)
     return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
 
@@ -77,12 +77,12 @@ def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
     if nature.kind == "plain":
         if subject.security.key:
             return ProbeFailed("key", "it has no key, and this side has one")
-        return ProbeFailed("hung_up", f"it answers strangers, but not this one: {reason}")
+        return ProbeFailed("hung_up", f"it answers other nodes, but not this one: {reason}")
     if nature.kind == "tls":
-        return ProbeFailed("tls_there", f"{nature.text}, and this side plain text")
+        return ProbeFailed("tls_there", f"{nature.text}, and this side speaks plain text")
     if nature.kind == "closing" and subject.tls is not None:
-        # A node tells nobody what it does not like about a certificate.
-        seen = "its certificate is good, but it hangs up when it has seen this side's"
+        # A node does not say why it does not accept a certificate.
+        seen = "its certificate is good, but it closes the connection after it got this side's"
         return ProbeFailed("certificate_refused", seen)
     return ProbeFailed(UNSPOKEN[nature.kind], nature.text)
 
@@ -90,4 +90,4 @@ def _of_nature(nature: Nature, subject: Subject, reason: str) -> ProbeFailed:
 def _about_key(subject: Subject) -> str:
     if subject.security.key:
         return "it has another key than this side"
-    return "it wants to see a key proved, and none was given"
+    return "it asks for a proof of the key, and no key was given"

@@ -1,4 +1,4 @@
-"""Is it one cluster? What several nodes say about who is in it, laid side by side."""
+"""Is it one cluster? Compares which nodes several nodes name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_unity(reports: Reports, diagnosis: Diagnosis) -> None:
 def _check_states(reports: Reports, diagnosis: Diagnosis) -> None:
     looking = [address for address, report in reports.items() if report.state in ON_ITS_WAY]
     if looking and len(looking) == len(reports):
-        seen = f"{_names(reports.values())} look for a cluster themselves, and nobody leads one"
+        seen = f"{_names(reports.values())} look for a cluster themselves, and none is in one"
         diagnosis.find("nobody_leads", ", ".join(looking), seen)
         return
     for address, report in reports.items():
@@ -93,7 +93,7 @@ def _check_lists(reports: Reports, diagnosis: Diagnosis) -> None:
             diagnosis.find("lists_differ", address, seen)
             return
     one = next(iter(reports.values()))
-    seen = f"{len(everybody)} in it, coordinated by {one.coordinator or one.identity}"
+    seen = f"{len(everybody)} nodes, coordinated by {one.coordinator or one.identity}"
     diagnosis.passes(CHECK, ", ".join(list(reports)[:MAX_NAMES]), seen)
     releases = {report.version: report.identity for report in reports.values()}
     if len(releases) > 1:

@@ -1,4 +1,4 @@
-"""We reach it: does it reach us? The node is asked to call back."""
+"""Can a node that was reached also reach this one? It is asked to connect back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ordercast.runtime.diagnosis.here import Doorbell
 from ordercast.runtime.diagnosis.probe import Probe
 from ordercast.runtime.dialback import BUSY, CALL_SECONDS, PAUSE_SECONDS, REACHED
 
-WAY_BACK = "it reaches this node"
+WAY_BACK = "the node can connect back"
 TRIES = 4  # while it is busy with others
 RING_SECONDS = 1.0  # the bell rings before the answer comes, if all is well
 
@@ -25,18 +25,18 @@ async def check_way_back(probe: Probe, bell: Doorbell | None, diagnosis: Diagnos
     try:
         reply = await _call_back(probe, bell.port)
     except (PeerError, TimeoutError) as error:
-        diagnosis.skip(WAY_BACK, f"{who} did not say whether it does: {error}")
+        diagnosis.skip(WAY_BACK, f"{who} did not say whether it can: {error}")
         return
     if reply.outcome == BUSY:
-        diagnosis.skip(WAY_BACK, f"{who} is busy calling others back: {reply.text}")
+        diagnosis.skip(WAY_BACK, f"{who} is connecting back to others: {reply.text}")
     elif reply.outcome != REACHED:
         seen = f"this machine reaches {who}, but {who} cannot reach it back: {reply.text}"
         diagnosis.find("way_back", probe.address, seen)
     elif not await bell.was_rung(RING_SECONDS):
-        seen = f"{who} called {reply.text}, and somebody else took the call"
+        seen = f"{who} connected to {reply.text}, and that is not this node"
         diagnosis.find("way_back_elsewhere", probe.address, seen)
     else:
-        diagnosis.passes(WAY_BACK, probe.address, f"{who} called back at {reply.text}")
+        diagnosis.passes(WAY_BACK, probe.address, f"{who} connected back to {reply.text}")
 
 
 async def _call_back(probe: Probe, port: int) -> DialbackReply:
