@@ -123,18 +123,23 @@ def test_block_total_D5_a_cut_delivers_what_is_left_by_key_and_then_the_view() -
     assert bench.story(1) == bench.story(2) == ["123", "a1", "b1", "b2", "12"]
 
 
-def test_block_total_D6_what_may_depend_on_a_lost_message_of_another_dead_member_is_lost() -> None:
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1), (3, 4), (4, 3)])
+def test_block_total_D6_what_may_depend_on_a_lost_message_of_another_dead_member_is_lost(
+    first: int, second: int
+) -> None:
+    """Whichever of the dead has the lower number."""
+    survivors = tuple(sorted({1, 2, 3, 4} - {first, second}))
     bench = Overlap(BlockTotal, {X: (1, 2, 3, 4)})
-    bench.tell(1, X, "cause")
-    bench.bring(dst=2)
-    for p in (3, 4):  # they promised number 1, which they know of elsewhere
-        bench.step(2, Receive(p, X, 1, Null(1)))
-    assert bench.texts(2) == ["cause"]
-    bench.tell(2, X, "effect")
-    bench.bring(src=2, dst=3, text="effect")
-    bench.crash(1, 2)
-    bench.cut({X: (3, 4)})
-    assert bench.texts(3) == bench.texts(4) == []
+    bench.tell(first, X, "cause")
+    bench.bring(dst=second)
+    for p in survivors:  # they promised number 1, which they know of elsewhere
+        bench.step(second, Receive(p, X, 1, Null(1)))
+    assert bench.texts(second) == ["cause"]
+    bench.tell(second, X, "effect")
+    bench.bring(src=second, dst=survivors[0], text="effect")
+    bench.crash(first, second)
+    bench.cut({X: survivors})
+    assert [bench.texts(p) for p in survivors] == [[], []]
 
 
 def test_block_total_D6_nobody_can_have_sent_below_the_number_with_which_the_view_began() -> None:

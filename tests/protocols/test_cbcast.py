@@ -308,6 +308,26 @@ def test_cbcast_D7_what_depends_on_a_lost_message_of_the_same_group_is_dropped()
     assert o.texts(3) == o.texts(4) == ["d"]
 
 
+@pytest.mark.parametrize("length", [2, 3, 5])
+def test_cbcast_D7_loss_is_followed_through_a_chain_of_causes_each_by_another_dead_member(
+    length: int,
+) -> None:
+    """m1 is lost; each later one names only the one before. Survivors have all but the first."""
+    dead, survivors = tuple(range(1, length + 2)), (8, 9)
+    o = Overlap(Cbcast, {1: (*dead, *survivors)})
+    for p in dead:
+        if p > 1:
+            o.bring(dst=p)
+        o.tell(p, 1, f"m{p}")
+    last = o.header(CausalData, f"m{length + 1}", length + 1)
+    assert last.changed == (1, length, 1)
+    for p in dead[1:]:
+        o.bring(p, 8)
+    o.crash(*dead)
+    o.cut({1: survivors})
+    assert o.texts(8) == o.texts(9) == []
+
+
 def test_cbcast_D7_a_message_that_depends_on_a_lost_one_of_another_group_is_delivered() -> None:
     o = lost_with_1()
     o.tell(2, 2, "b")
