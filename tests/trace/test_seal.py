@@ -57,6 +57,19 @@ def test_close_seals_what_the_recorder_wrote(tmp_path: Path) -> None:
     assert len(read_events(tmp_path)) == 7
 
 
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_close_seals_the_segment_that_was_being_written(tmp_path: Path, blocks: int) -> None:
+    """It is not full, so no other one follows it."""
+    log = Recorder(tmp_path, run="r", process="alice#1", seal=True)
+    for block in range(blocks):
+        log.send("g", 2 * block + 1, 2, 10, 0)
+        log.flush()
+    log.end()
+    log.close()
+    assert file_names(tmp_path) == ["alice%231-00001.seg.parquet"]
+    assert len(read_events(tmp_path)) == 2 * blocks + 1
+
+
 def test_a_declaration_that_names_no_protocol_is_sealed_as_it_is(tmp_path: Path) -> None:
     log = Recorder(tmp_path, run="r", process="alice#1", seal=True)
     log.group("g", ["alice#1"], order="fifo", protocol="nak", scope=None)
@@ -141,10 +154,23 @@ def test_a_segment_that_was_found_and_then_sealed_is_read_in_its_new_form(tmp_pa
 
 
 @pytest.mark.parametrize("seal", [False, True])
-def test_a_log_that_lacks_a_segment_in_the_middle_is_refused(tmp_path: Path, seal: bool) -> None:
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_log_that_lacks_a_segment_before_its_last_is_refused(
+    tmp_path: Path, number: int, seal: bool
+) -> None:
     record(tmp_path, seal=seal)
-    next(tmp_path.rglob("*-00002.seg*")).unlink()
-    with pytest.raises(TraceError, match=r"alice%231-00002\.seg: this segment of the log is miss"):
+    next(tmp_path.rglob(f"*-{number:05d}.seg*")).unlink()
+    missing = rf"alice%231-{number:05d}\.seg: this segment of the log is miss"
+    for read in (read_events, read_table):
+        with pytest.raises(TraceError, match=missing):
+            read(tmp_path)
+
+
+def test_a_log_whose_first_segments_are_all_gone_is_refused(tmp_path: Path) -> None:
+    record(tmp_path)
+    for number in (1, 2, 3):
+        next(tmp_path.rglob(f"*-{number:05d}.seg")).unlink()
+    with pytest.raises(TraceError, match=r"alice%231-00001\.seg: this segment"):
         read_events(tmp_path)
 
 
