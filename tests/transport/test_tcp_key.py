@@ -12,7 +12,7 @@ from ordercast.errors import PeerError
 from ordercast.transport.greeting import Greeting
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import Limits, connect
-from ordercast.wire.control import Challenge, Hello, Proof
+from ordercast.wire.control import Challenge, Hello, Proof, Refuse
 from ordercast.wire.frame import pack
 from ordercast.wire.opening import pack_opening, split_opening
 
@@ -136,6 +136,22 @@ def test_a_node_is_not_convinced_by_its_own_words(run, owner):
         host, port = server.sockets[0].getsockname()
         b = owner("bob")
         with pytest.raises(PeerError, match="its proof is wrong"):
+            await connect(host, port, hello=b.hello, handler=b, security=OURS)
+        server.close()
+
+    run(scenario())
+
+
+def test_who_has_not_proved_the_key_cannot_turn_a_node_away(run, owner):
+    async def scenario():
+        async def refuse(reader, writer):
+            await reader.read(1000)
+            writer.write(pack_opening(Refuse("name", "there is another bob already")))
+
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        b = owner("bob")
+        with pytest.raises(PeerError, match="it refused before it proved that it has the key"):
             await connect(host, port, hello=b.hello, handler=b, security=OURS)
         server.close()
 

@@ -15,7 +15,7 @@ from eavesdropper import Relay
 from ordercast.errors import ConfigError, PeerError
 from ordercast.transport.security import Security
 from ordercast.transport.tcp import Limits, connect, listen
-from ordercast.transport.tls import Tls, as_tls, certificate_fault, fault_of
+from ordercast.transport.tls import Tls, TlsContexts, as_tls, certificate_fault, fault_of
 from ordercast.wire.frame import pack
 
 FRAME = pack(1, 0, 1, b"head", b"body")
@@ -101,6 +101,43 @@ def test_who_shows_no_good_certificate_gets_nothing_and_the_owner_learns_why(
         await a.until(lambda a: a.closed)
         assert a.closed == [f"PeerError: TLS failed: {reason}"]
         assert listener.counters.faults == 1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_only_tls_1_3_is_accepted(run, owner, version):
+    async def scenario():
+        a = owner("alice")
+        listener = await a.listen(security=secured("alice"))
+        context = stranger(signed("old-fashioned"))
+        context.maximum_version = version
+        is_new = version is ssl.TLSVersion.TLSv1_3
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection(*listener.address, ssl=context)
+            a.strangers.append(writer)
+            if is_new:
+                assert writer.get_extra_info("ssl_object").version() == "TLSv1.3"
+                writer.close()
+            else:
+                assert await told(reader) == b""
+        await a.until(lambda a: a.closed)
+        reason = "PeerError: no TLS: it speaks an older TLS than 1.3"
+        assert (a.closed == [reason]) is not is_new
+
+    run(scenario())
+
+
+def test_a_node_does_not_go_down_to_tls_1_2_where_it_connects(run, owner):
+    async def scenario():
+        b = owner("bob")
+        theirs = TlsContexts(signed("alice")).accepting
+        theirs.minimum_version = theirs.maximum_version = ssl.TLSVersion.TLSv1_2
+        server = await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0, ssl=theirs)
+        host, port = server.sockets[0].getsockname()
+        with pytest.raises(ConnectionResetError, match="during the TLS handshake"):
+            await connect(host, port, hello=b.hello, handler=b, security=secured("bob"))
+        server.close()
 
     run(scenario())
 

@@ -130,3 +130,28 @@ def test_a_repeat_of_a_packet_that_was_complete_begins_nothing():
     assert not box.incomplete
     box.add(0, 0, 2, b"x", 0.0)  # too long ago to be known
     assert list(box.incomplete) == [0]
+
+
+def test_a_piece_that_comes_again_counts_once():
+    box = reassembly()
+    for _ in range(3):
+        assert box.add(1, 0, 3, bytes(100), 0.0) is None
+    assert box.used == 100 + PIECE_COST
+    assert box.incomplete[1].size == 100
+    assert box.pending == 1
+
+
+def test_a_piece_that_comes_again_is_no_sign_of_life():
+    box = reassembly()
+    box.add(1, 0, 2, b"x", 0.0)
+    box.add(1, 0, 2, b"x", 0.9)
+    box.expire(1.0, 1.0)
+    assert not box.incomplete
+
+
+@pytest.mark.xfail(reason="the size is looked at before it is known that the piece is a repeat")
+def test_the_repeat_of_a_piece_does_not_make_its_packet_too_large():
+    box = reassembly()
+    assert box.add(1, 0, 2, bytes(600), 0.0) is None
+    assert box.add(1, 0, 2, bytes(600), 0.0) is None
+    assert box.add(1, 1, 2, bytes(400), 0.0) == bytes(1000)
