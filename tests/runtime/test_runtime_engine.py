@@ -23,7 +23,7 @@ from ordercast.runtime.engine import LINKS, Engine
 from ordercast.views.groups import GroupEntry
 from ordercast.views.headers import Row
 from ordercast.wire.codec import ChannelCodec
-from ordercast.wire.control import LINK_CHANNEL
+from ordercast.wire.control import CONTROL_CHANNEL, LINK_CHANNEL
 from ordercast.wire.frame import Splitter, pack
 
 LEFT: GroupId = 5
@@ -156,6 +156,25 @@ async def test_a_packet_that_cannot_be_read_is_dropped_by_itself() -> None:
         "a packet of group 99",
         "no header has the tag 250 on this channel",
     ]
+    for side in (a, b):
+        side.engine.stop()
+
+
+async def test_a_control_message_keeps_its_place_among_the_packets_of_one_read() -> None:
+    a, b = pair()
+    for side in (a, b):
+        side.begin(LEFT, KEPT)
+    sent: list[bytes] = []
+    a.transmit = lambda to, packet, content: sent.append(packet)  # type: ignore[method-assign]
+    for text in (b"before", b"between", b"after"):
+        a.engine.multicast(KEPT, text)
+    control = pack(CONTROL_CHANNEL, 0, 0, b"", b"")
+    frames = Splitter(1 << 20).feed(b"".join((sent[0], control, sent[1], control, sent[2])))
+    assert len(frames) == 5
+    seen: list[int] = []  # messages that were delivered when a control message was taken
+    b.engine.receive(1, frames, lambda frame: seen.append(len(b.delivered)))
+    assert seen == [1, 2]
+    assert [text for _, text in b.delivered] == [b"before", b"between", b"after"]
     for side in (a, b):
         side.engine.stop()
 
