@@ -10,8 +10,10 @@ import typer
 from typer.testing import CliRunner
 
 from ordercast.cli import app as app_module
+from ordercast.cli import sweep
 from ordercast.cli.app import app, main
 from ordercast.cli.exits import errors_as_exits, escape
+from ordercast.errors import ConfigError, JoinTimeout, NodeEnded, PeerError, UsageError
 
 
 def test_the_text_of_others_is_neither_markup_nor_a_command_to_the_terminal():
@@ -24,6 +26,44 @@ def test_ctrl_c_ends_with_130_and_one_word(capsys):
         raise KeyboardInterrupt
     assert end.value.exit_code == 130
     assert capsys.readouterr().err.strip() == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (JoinTimeout.__new__(JoinTimeout, "nobody answers"), 4),
+        (NodeEnded("the node has ended"), 4),
+        (PeerError("it speaks another version"), 4),
+        (ConnectionRefusedError("refused"), 4),
+        (TimeoutError(), 4),
+        (UsageError("that cannot be"), 2),
+        (ConfigError("window_bytes=-1"), 2),
+        (ValueError("no number"), 2),
+        (FileNotFoundError("no such file"), 2),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_an_error_ends_a_command_with_the_code_of_its_kind(error, code, capsys):
+    with pytest.raises(typer.Exit) as end, errors_as_exits():
+        raise error
+    assert end.value.exit_code == code
+    assert (str(error) or type(error).__name__) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ({"kept": 3}, 0),
+        ({"kept": 3, "undecided": 1}, 3),
+        ({"kept": 3, "violated": 1}, 1),
+        ({"kept": 3, "failed": 1}, 1),
+        ({"undecided": 1, "violated": 1}, 1),
+        ({"undecided": 1, "failed": 1}, 1),
+    ],
+    ids=str,
+)
+def test_a_sweep_ends_with_the_code_of_its_worst_run(verdicts, code):
+    assert sweep._exit_code(verdicts) == code
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it(capsys):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from bench.waiting import waits
 from faulty_machines.unsequenced import AcceptsAnyLaterNumber
 from ordercast.errors import ConfigError
+from ordercast.experiments import judging
 from ordercast.experiments.arrange import arranged
 from ordercast.experiments.coordinates import Coordinates
 from ordercast.experiments.judging import verdict_on
@@ -219,3 +222,32 @@ def test_who_worked_most_worked_less_than_all(tmp_path: Path) -> None:
     row = row_of(at(protocol="sequencer_pb"), tmp_path)
     mean = row["cpu_us_per_message"] / 4
     assert mean < row["busiest_us_per_message"] < row["cpu_us_per_message"]
+
+
+BLAME = (2, 1, "frame 7 of process 1 came twice")
+
+
+@pytest.mark.parametrize(
+    ("violated", "doubtful", "faults", "quiescent", "verdict", "witness"),
+    [
+        (0, 0, (), True, "kept", None),
+        (0, 0, (BLAME,), True, "violated", "process 2 blames 1: frame 7 of process 1 came twice"),
+        (0, 1, (BLAME,), False, "violated", "process 2 blames 1: frame 7 of process 1 came twice"),
+        (1, 1, (BLAME,), False, "violated", "agreement: of these"),
+        (0, 1, (), True, "undecided", "agreement: of these"),
+        (0, 1, (), False, "undecided", "agreement: of these"),
+        (0, 0, (), False, "undecided", "the run did not come to rest: limit_ms"),
+    ],
+)
+def test_a_run_is_kept_only_if_nothing_speaks_against_it(
+    violated: int,
+    doubtful: int,
+    faults: tuple[tuple[int, int, str], ...],
+    quiescent: bool,
+    verdict: str,
+    witness: str | None,
+) -> None:
+    outcome: Any = SimpleNamespace(first_faults=faults, quiescent=quiescent, ended="limit_ms")
+    findings = SimpleNamespace(evidence=(), reasons=("of these",))
+    one: Any = SimpleNamespace(property="agreement", findings=findings)
+    assert judging._verdict(outcome, [one] * violated, [one] * doubtful) == (verdict, witness)

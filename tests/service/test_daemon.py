@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ import pytest
 import ordercast as oc
 from children import heed_signals
 from ordercast.service.administrator import Administrator
+from ordercast.service.sequencer import SequencerDaemon
+from ordercast.service.settings import SequencerSettings
 
 pytestmark = pytest.mark.xdist_group("servers")
 
@@ -183,3 +186,25 @@ async def test_bootstrap_waits_for_a_peer_of_which_nobody_knows() -> None:
         assert await daemon.ended() == 4
         assert "did not say whether it runs" in daemon.log[-1]["msg"]
     silent.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "stats", "status", "says"),
+    [
+        ("running", {"out_since": None, "out_reason": ""}, 200, "ok\n"),
+        ("running", {"out_since": 1.5, "out_reason": "it was cut off"}, 503, "it was cut off\n"),
+        ("starting", None, 503, "starting\n"),
+        ("running", None, 503, "running\n"),
+        ("draining", {"out_since": None, "out_reason": ""}, 503, "draining\n"),
+        ("ended", {"out_since": 1.5, "out_reason": "it was cut off"}, 503, "ended\n"),
+    ],
+)
+def test_readyz_is_ok_only_while_the_node_works_in_its_cluster(
+    state: str, stats: dict[str, Any] | None, status: int, says: str
+) -> None:
+    daemon = SequencerDaemon(SequencerSettings(), None)
+    daemon._state = state
+    node = None if stats is None else SimpleNamespace(stats=lambda: stats)
+    daemon._node = node  # type: ignore[assignment]
+    answer = daemon.readiness()
+    assert (answer.status, answer.body) == (status, says)
