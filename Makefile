@@ -8,7 +8,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-quick check house bench sweep chaos soak fuzz experiments docs browser lock
+.PHONY: help demo test test-quick check house bench sweep chaos soak fuzz mutants experiments docs browser lock
 .PHONY: clean notebook
 .DEFAULT_GOAL := help
 
@@ -60,6 +60,9 @@ soak: $(READY) ## one live cluster for two hours, with restarts: does anything g
 
 fuzz: $(READY) ## wrong packets and control messages for nodes in every state; bounded in time
 	@$(BIN)/python -m fuzz $(ARGS)
+
+mutants: $(READY) ## small wrong changes, on a copy of the checkout: does a test notice each?
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 experiments: $(READY) ## every claim of the sources measured, with figures; resumable
 	@$(BIN)/python -m experiments $(ARGS)
