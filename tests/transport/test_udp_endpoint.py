@@ -367,7 +367,7 @@ def test_pieces_of_which_the_rest_never_comes_are_forgotten(run: Run) -> None:
         with sites(Udp(reassembly_ms=20), Udp()) as (a, _):
             piece = PIECE.pack(1, 0, 2) + b"half"
             throw(pack_datagram(FRAGMENT, 2, b"session2", 1, b"", piece), a)
-            await a.until(lambda: a.stat("fragments_pending") == 1)
+            # That a piece waits at all is seen elsewhere: here it may be over before anybody looks.
             await a.until(lambda: a.stat("reassembly_expired") == 1)
             assert a.stat("fragments_pending") == 0
 
