@@ -55,6 +55,13 @@ def test_an_event_after_the_end_is_named_once_per_log() -> None:
     assert found.violations == 1
 
 
+@pytest.mark.parametrize("last", ["crash", "end"])
+@pytest.mark.parametrize(("after", "kind"), [("send b g", "send"), ("deliver a g", "deliver")])
+def test_neither_a_crash_nor_an_end_has_anything_after_it(last: str, after: str, kind: str) -> None:
+    found = wellformed(f"p: send a g; {last}; {after}\nq: deliver a g; end")
+    assert sentences(found) == [f"p has a {kind} after its {last}"]
+
+
 def test_a_second_send_is_shown_with_the_first() -> None:
     found = wellformed("p: send a g; send a g; end")
     [(sentence, witness)] = found.evidence
