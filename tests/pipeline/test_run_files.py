@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,11 +15,13 @@ import pytest
 
 from ordercast.errors import TraceError
 from ordercast.judge.kernels.judge import Judged, judge_run, judge_table
-from ordercast.judge.run_files import load_run, runs_of_files
+from ordercast.judge.run_files import bins, load_run, runs_of_files
+from ordercast.pipeline.verify import _judge_work
 from ordercast.trace.layout import run_folder, run_of_folder
 from ordercast.trace.parquet import has_plain_columns, parquet_table, single_run
 from ordercast.trace.read import read_table, trace_files
 from ordercast.trace.recorder import Recorder
+from ordercast.trace.schema import PROPERTIES
 from ordercast.trace.seal import seal_directory
 from ordercast.trace.tables import event_table
 from random_traces import random_trace
@@ -197,3 +200,25 @@ def test_a_torn_head_leaves_the_recording_to_those_who_read_all(tmp_path: Path) 
     assert runs_of_files(trace_files(tmp_path)) is None
     (tmp_path / "run=a" / "dave-00001.seg").write_bytes(b"nonsense")
     assert runs_of_files(trace_files(tmp_path)) is None
+
+
+def test_every_run_that_a_task_was_given_is_judged_also_behind_one_that_cannot_be(
+    tmp_path: Path,
+) -> None:
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        log = Recorder(tmp_path, run=name, process="alice#1")
+        log.send("g", 1, 2, 10, 0)
+        log.close()
+    files = trace_files(tmp_path)
+    runs = runs_of_files(files)
+    assert runs is not None
+    files[1].write_bytes(b"no trace")
+    work = bins(runs, split_from=1 << 30, shares=1)
+    assert [sorted(one.files.run for one in several) for several in work] == [names]
+    given = [pa.record_batch({"id": [0]})]
+    judged = _judge_work(work, given, quiescent=False, witnesses=1, promises=False)
+    table = pa.Table.from_batches(judged)
+    rows = Counter(table.column("run").to_pylist())
+    assert rows["a"] == rows["c"] == rows["d"] == len(PROPERTIES)
+    assert set(rows) == set(names)

@@ -156,6 +156,25 @@ def test_a_delivery_waits_for_its_send() -> None:
     assert ("violated", "fifo.group") in [(kind, name) for kind, name, _ in second]
 
 
+@pytest.mark.parametrize("reader", ["p", "z"])
+def test_a_delivery_whose_send_was_read_waits_for_it_also_when_that_waits_itself(
+    reader: str,
+) -> None:
+    """q waits for a send that never comes, and then is judged without. Its own sends stand behind:
+    whoever waits for those need not be judged without, whichever log is looked at first."""
+    text = f"""
+        group g: {reader},q
+        {reader}: deliver b g; deliver a g
+        q: deliver x g; send a g; send b g
+    """
+    panel = Panel(expected=PROPERTIES, stable_ms=STABLE)
+    told_at_first, later = panel.feed(trace(text), 0), panel.feed([], STABLE)
+    assert not told_at_first
+    assert ("violated", "fifo.group") in [(notice.kind, notice.property) for notice in later]
+    judge = LiveJudge(panel.state.judges[REST])
+    assert judge.state.doubts == {"deliveries judged without their send": 1}
+
+
 def test_a_crash_leaves_the_uniform_form_only() -> None:
     judge = LiveJudge(RunState())
     judge.feed(trace("group g: p,q\np: send a g; send b g\nq: deliver b g; deliver a g"), 0)

@@ -144,3 +144,17 @@ def test_one_word_brings_out_no_more_than_so_many_bytes_of_frames():
     hear(sequencer, 0, asked)
     sent = sum(len(payload) for _, _, _, _, payload in sequencer.out.transmits)
     assert FETCH_BYTES - size <= sent < FETCH_BYTES + size
+
+
+def test_of_a_request_that_waits_what_was_said_last_counts():
+    """It named a group that has moved away since, and is repeated without."""
+    sequencer = machine(2)
+    hear(sequencer, 0, Request(1, 1, WIDE), b"m")
+    hear(sequencer, 0, Request(2, 1, WIDE), b"n")
+    assert sequencer.sequencer.books[1].N == 0
+    hear(sequencer, 0, Request(1, 1), b"m")
+    assert sequencer.sequencer.books[1].N == 1
+    assert len(sequencer.sequencer.waiting[0]) == 1
+    hear(sequencer, 0, Request(2, 1), b"n")
+    assert sequencer.sequencer.books[1].N == 2
+    assert not sequencer.sequencer.waiting and not sequencer.sequencer.waiting_bytes
