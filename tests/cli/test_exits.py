@@ -105,6 +105,21 @@ def test_verify_refuses_a_folder_as_report_before_spark_starts(tmp_path, monkeyp
     assert said in done.stderr.replace("\n", " ")
 
 
+@pytest.mark.parametrize("said", ["print('x' * 10**6)", "print('x', flush=True)"])
+def test_a_command_whose_reader_is_gone_does_not_go_on(said):
+    program = (
+        "import sys; from ordercast.cli.exits import a_lost_reader_ends_it\n"
+        "sys.stdin.read()\n"
+        f"with a_lost_reader_ends_it(): {said}; sys.stderr.write('it went on')"
+    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as process:
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 141
+
+
 @pytest.mark.parametrize("words", [["protocols"], ["protocols", "--json"], ["--help"]])
 def test_a_reader_that_goes_away_is_no_verdict_and_no_traceback(words):
     command = [sys.executable, "-c", "from ordercast.cli.app import main; main()", *words]

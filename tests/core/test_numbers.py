@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.core.numbers import NumberSet, SlowestMark
+from ordercast.core.numbers import NumberSet, SlowestMark, ViewNumbers
 from ordercast.errors import PeerError
 
 
@@ -62,3 +62,15 @@ def test_without_members_the_lowest_mark_stays_where_it_was() -> None:
     marks = SlowestMark((1,), 3)
     assert not marks.forget(1)
     assert marks.lowest == 3
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(2, 64), st.data())
+def test_where_every_side_goes_on_no_two_leaders_give_the_same_number(
+    before: int, other: int, stride: int, data: st.DataObject
+) -> None:
+    one, two = data.draw(st.lists(st.integers(0, stride - 1), min_size=2, max_size=2, unique=True))
+    numbers = ViewNumbers(0, stride)
+    first, second = numbers.after(before, one), numbers.after(other, two)
+    assert before < first <= before + 2 * stride
+    assert first != second
+    assert (first % stride, second % stride) == (one, two)

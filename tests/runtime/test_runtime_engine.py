@@ -179,6 +179,23 @@ async def test_a_control_message_keeps_its_place_among_the_packets_of_one_read()
         side.engine.stop()
 
 
+async def test_a_timer_that_is_set_anew_or_not_wanted_does_not_go_off_as_it_was_set_before() -> (
+    None
+):
+    side = Side(1)
+    side.begin(KEPT)
+    first, second = (_timer(side, 60_000) for _ in range(2))
+    assert first.cancelled() and not second.cancelled()
+    side.engine._set_timer(KEPT, "late", -1)
+    assert second.cancelled() and (KEPT, "late") not in side.engine._timers
+    side.engine.stop()
+
+
+def _timer(side: Side, delay_ms: int) -> asyncio.TimerHandle:
+    side.engine._set_timer(KEPT, "late", delay_ms)
+    return side.engine._timers[KEPT, "late"]
+
+
 async def test_a_repeat_has_the_content_of_the_first_and_acknowledgements_have_none() -> None:
     a, b = pair()
     for side in (a, b):

@@ -87,6 +87,18 @@ async def test_a_group_that_was_left_while_the_node_was_cut_off_stays_closed() -
         member.check_open()
 
 
+async def test_who_is_cut_off_is_in_its_groups_and_who_left_is_not() -> None:
+    member, cut_off = sending(), NotPrimary(4, ("bob#1",))
+    member.check_not_ended()
+    member.block(cut_off)
+    member.check_not_ended()
+    with pytest.raises(NotPrimary):
+        member.check_open()
+    member.close_for_senders()
+    with pytest.raises(GroupClosed):
+        member.check_not_ended()
+
+
 async def test_what_was_closed_before_the_node_was_cut_off_stays_closed() -> None:
     member, cut_off = sending(), NotPrimary(4, ("bob#1",))
     member.close_for_senders()
