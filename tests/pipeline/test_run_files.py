@@ -214,7 +214,7 @@ def test_every_run_that_a_task_was_given_is_judged_also_behind_one_that_cannot_b
     runs = runs_of_files(files)
     assert runs is not None
     files[1].write_bytes(b"no trace")
-    work = bins(runs, split_from=1 << 30, shares=1)
+    work = bins(runs, split_from=1 << 30, shares=1, most=8)
     assert [sorted(one.files.run for one in several) for several in work] == [names]
     given = [pa.record_batch({"id": [0]})]
     judged = _judge_work(work, given, quiescent=False, witnesses=1, promises=False)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ordercast.errors import GroupClosed, NotPrimary
-from ordercast.runtime.nodeship import Nodeship
+from ordercast.runtime.cluster_membership import ClusterMembership
 from ordercast.runtime.receipt import Progress
 from ordercast.runtime.sending import Sending
 from ordercast.runtime.window import NodeWindow, Window
@@ -31,7 +31,7 @@ def sending() -> Sending:
     return made
 
 
-class Ship(Nodeship):
+class Ship(ClusterMembership):
     """Writes down what is asked of the engine."""
 
     def __init__(self) -> None:

@@ -122,7 +122,7 @@ def test_only_tls_1_3_is_accepted(run, owner, version):
             else:
                 assert await told(reader) == b""
         await a.until(lambda a: a.closed)
-        reason = "PeerError: no TLS: it speaks an older TLS than 1.3"
+        reason = "PeerError: TLS failed: it speaks an older TLS than 1.3"
         assert (a.closed == [reason]) is not is_new
 
     run(scenario())

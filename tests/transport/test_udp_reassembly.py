@@ -149,7 +149,6 @@ def test_a_piece_that_comes_again_is_no_sign_of_life():
     assert not box.incomplete
 
 
-@pytest.mark.xfail(reason="the size is looked at before it is known that the piece is a repeat")
 def test_the_repeat_of_a_piece_does_not_make_its_packet_too_large():
     box = reassembly()
     assert box.add(1, 0, 2, bytes(600), 0.0) is None

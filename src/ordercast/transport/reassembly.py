@@ -54,11 +54,13 @@ class Reassembly:
         if packet_id in self._complete:
             return None
         packet = self.incomplete.get(packet_id)
-        self._check(packet, place, count, piece)
+        if packet is not None and packet.count != count:
+            raise FrameError(f"a packet of {packet.count} pieces, now of {count}")
+        if packet is not None and place in packet.pieces:
+            return None  # a repeat adds nothing to its size
+        self._check_size(packet, place, count, piece)
         if packet is None:
             packet = self.incomplete[packet_id] = Incomplete(count, now)
-        elif place in packet.pieces:
-            return None
         packet.since = packet.asked = now
         packet.asks = 0
         self._keep(packet, place, piece)
@@ -92,9 +94,7 @@ class Reassembly:
                 self._forget(packet_id)
                 self.expired += 1
 
-    def _check(self, packet: Incomplete | None, place: int, count: int, piece: bytes) -> None:
-        if packet is not None and packet.count != count:
-            raise FrameError(f"a packet of {packet.count} pieces, now of {count}")
+    def _check_size(self, packet: Incomplete | None, place: int, count: int, piece: bytes) -> None:
         size = len(piece) + (0 if packet is None else packet.size)
         # All pieces but the last are equally long, and no piece is empty.
         whole = count if place == count - 1 else (count - 1) * len(piece) + 1
