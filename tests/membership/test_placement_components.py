@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +115,20 @@ def of(groups: Members, share: int) -> Components:
         for p in members:
             kept.enter(g, p)
     return kept
+
+
+@pytest.mark.parametrize("share", [STRONG, WEAK])
+@pytest.mark.parametrize("others", [(), (2,), (2, 3)])
+def test_a_member_that_leaves_its_groups_one_by_one_notes_few_lost_links(
+    share: int, others: tuple[int, ...]
+) -> None:
+    """All of them are linked with each other: one link of a group stands for those to all."""
+    kept, count = Components(share), 200
+    for g in range(count):
+        kept.add(g)
+        for p in (1, *others):
+            kept.enter(g, p)
+    for g in range(count):
+        kept.leave(g, 1)
+    assert len(kept.lost) <= count * max(1, len(others))
+    assert kept.all() == slowly({g: set(others) for g in range(count)}, share)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 import ordercast as oc
@@ -170,3 +171,18 @@ async def test_a_group_that_turns_out_to_be_of_another_order_is_not_entered() ->
         kinds = sorted(type(result).__name__ for result in results)
         assert kinds == ["Group", "OrderMismatch"], results
         assert not any(node.stats()["peer_faults"] for node in (b, j, k))
+
+
+async def test_wishes_that_nobody_asked_a_number_for_found_no_more_than_max_groups() -> None:
+    """Names are asked for, and `max_groups` is told there; a member that means ill does not ask."""
+    async with oc.Node("a", bootstrap=True, max_groups=4, **QUICK) as a:
+        group = await a.join("honest", order="total", scope="group")
+        stack = a._presence.engine.stack
+        for number in range(10, 20):
+            entry = msgspec.structs.replace(stack.rows[1].entry, gid=number, name=f"{number}")
+            stack._receive_cluster(0, WantIn(entry, "member"))
+        await until(lambda: len(groups_at(a)) == 4)
+        with pytest.raises(oc.UsageError, match="max_groups=4"):
+            await a.join("one more", order="total", scope="group")
+        assert len(groups_at(a)) == 4
+        assert (await (await group.multicast(b"on")).ordered()) is None

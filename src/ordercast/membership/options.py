@@ -19,6 +19,7 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     refound_ms: int = 5_000  # an empty group waits so long for those who may have newer state
     balance: bool = True  # groups move by themselves to where they are numbered best
     electorate: tuple[str, ...] = ()  # names of all voters; the first node of a cluster says it
+    max_groups: int = 65_536  # that are founded, as the coordinator sees it
     max_voters: int = 5  # without such a list, so many of the oldest nodes vote
 
     @property

@@ -111,11 +111,21 @@ class Components(PlainState):
             return
         inside.remove(p)
         self.of[p].remove(g)
-        for x in self.of[p]:
+        for x in self._linked_through(p, inside):
             if len(inside & self.members[x]) == self.share - 1:
                 self.lost.append((g, x))
         if not self.of[p]:
             del self.of[p]
+
+    def _linked_through(self, p: ProcessId, inside: Set[ProcessId]) -> Iterable[GroupId]:
+        """Of the groups that a group with these members was linked with while p was in it, too: of
+        each set of groups that are linked with each other at least one. As in `_linked_by`."""
+        if self.share == 1:
+            return [next(iter(self.of[p]))] if self.of[p] else []
+        if self.share > 2:
+            return self.of[p] if len(inside) >= self.share - 1 else ()
+        shared = (self._in_both(self.of[p], self.of[q]) for q in inside)
+        return [x for x in shared if x is not None]
 
     def component(self, g: GroupId, joining: Iterable[ProcessId] = ()) -> frozenset[GroupId]:
         """The component of g when these processes have joined it; g itself may be new."""
@@ -150,7 +160,9 @@ class Components(PlainState):
         return [x for x in shared if x is not None]
 
     @staticmethod
-    def _in_both(one: set[GroupId], other: set[GroupId], but: GroupId) -> GroupId | None:
+    def _in_both(
+        one: set[GroupId], other: set[GroupId], but: GroupId | None = None
+    ) -> GroupId | None:
         few, many = sorted((one, other), key=len)
         return next((x for x in few if x in many and x != but), None)
 

@@ -107,7 +107,13 @@ class Process(PlainState):
         self.cluster_options = cluster_options
         self.agreement = Agreement(node, cluster_options)
         refound_ticks = cluster_options.refound_ms // cluster_options.heartbeat_ms
-        self.changes = Changes(node.pid, stride, refound_ticks, cluster_options.timeout_ticks)
+        self.changes = Changes(
+            node.pid,
+            stride,
+            refound_ticks,
+            cluster_options.timeout_ticks,
+            cluster_options.max_groups,
+        )
         self.groups = OpenGroups(node.pid, pages, network, self.options, self.out)
         self.links = Links(node.pid, self.options)
         carried_by = network if cluster_network is None else cluster_network

@@ -226,6 +226,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
             balance=self.balance,
             electorate=self.voters or tuple(sorted(only or ())),
             refound_ms=self.refound_ms,
+            max_groups=self.max_groups,
         )
 
     def may_begin(self, name: str) -> bool:

@@ -129,8 +129,10 @@ class Changes(PlainState):
         stride: int = 1,
         refound_ticks: int = 1 << 30,
         timeout_ticks: int = 1 << 30,
+        max_groups: int = plausible.MAX_GROUPS,
     ) -> None:
         self.me = me
+        self.max_groups = max_groups
         self.term = 0
         self.nodes: dict[ProcessId, NodeEntry] = {}  # of the node view
         self.coordinator: ProcessId = -1
@@ -411,6 +413,8 @@ class Changes(PlainState):
         groups_now = max(len(self.directory.rows), len(self.target.aims))
         if known is None and groups_now >= plausible.MAX_GROUPS:
             raise PeerError(f"there are {plausible.MAX_GROUPS} groups already")
+        if known is None and self.target.count(self.directory) >= self.max_groups:
+            return  # the driver that asks for its number is told so
         if known is None or known == want.group:  # else it sees itself what the group is
             self.target.want_in(self.directory, src, want, groups.page)
             self._lead_if_idle(groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import nsmallest
 
 from ordercast.core.ids import GroupId, ProcessId
 from ordercast.core.state import PlainState
@@ -40,15 +41,14 @@ class Directory(PlainState):
         """Forget groups without members, if there are too many: the same ones at all nodes. Those
         whose members left in order go first. A group of such a name that is founded later begins
         above the floor: its numbers rise."""
-        dropped = []
-        while len(self.empty) > MAX_EMPTY:
-            g = min(self.empty, key=lambda g: (bool(self.rows[g].absent), self.rows[g].era, g))
-            row = self.rows.pop(g)
+        rows, spare = self.rows, max(0, len(self.empty) - MAX_EMPTY)
+        dropped = nsmallest(spare, self.empty, lambda g: (bool(rows[g].absent), rows[g].era, g))
+        for g in dropped:
+            row = rows.pop(g)
             del self.named[row.entry.name]
             self._unlist(row)
             self.empty.discard(g)
             self.floor = max(self.floor, row.era)
-            dropped.append(g)
         return dropped
 
     @property

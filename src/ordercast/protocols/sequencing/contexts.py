@@ -74,9 +74,10 @@ class Contexts(Part):
         found = self.meeting.get(g)
         if found is None:
             mine = set(self.books[g].members)
+            near = self.books if len(mine) >= self.common else {}
             found = self.meeting[g] = tuple(
                 h
-                for h, other in self.books.items()
+                for h, other in near.items()
                 if h != g and len(mine.intersection(other.members)) >= self.common
             )
         return found
@@ -106,9 +107,11 @@ class Contexts(Part):
             g, old = next_era.view.group, before[next_era.view.group]
             if old is None or old.leader != self.me:
                 continue
-            end = next_era.end
+            if len(old.members) < self.common:
+                continue  # it met no other group
+            end, mine = next_era.end, set(old.members)
             assert isinstance(end, NumbersEnd)
             for h, book in self.books.items():
                 met = before.get(h) or self.views[h]
-                if h != g and len(set(old.members).intersection(met.members)) >= self.common:
+                if h != g and len(mine.intersection(met.members)) >= self.common:
                     book.fences[g] = ((next_era.view.era, end.end), book.N + 1)
