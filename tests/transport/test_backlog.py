@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,53 @@ def test_a_connection_that_is_closed_sends_what_waits_in_the_backlog(run, owner)
             conn.send(data(n, size=MiB // 2))
         conn.close("done")
         assert [int(frame[3]) for frame in await reading] == list(range(64))
+
+    run(scenario())
+
+
+class Written:
+    """A transport that notes what is written, and takes any amount."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self.pieces: list[bytes] = []
+        self.closing = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def write(self, data: bytes) -> None:
+        self.pieces.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+
+def test_nothing_is_written_while_the_transport_writes_nor_after_a_write_has_failed(
+    run, owner
+) -> None:
+    """asyncio says that it takes more while it writes; a write inside of that which fails ended the
+    connection twice, with a traceback in the log."""
+
+    async def scenario() -> None:
+        _, conn, _raw = await owner.silent_reader(LIMITS)
+        for n in range(64):
+            conn.send(data(n, size=MiB // 2))
+            await asyncio.sleep(0)
+        written = conn._transport = Written(conn._transport)
+        assert conn._backlog
+        conn.resume_writing()
+        assert not written.pieces
+        written.closing = True
+        await asyncio.sleep(0)
+        assert not written.pieces and conn._backlog
+        written.closing = False
+        conn.resume_writing()
+        await asyncio.sleep(0)
+        assert written.pieces and not conn._backlog
 
     run(scenario())
 

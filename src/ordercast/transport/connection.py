@@ -136,6 +136,8 @@ class Connection(asyncio.Protocol):
         """Hand on what waits until the transport holds `high_water` bytes; or all of it."""
         assert self._transport is not None
         while self._backlog and (all_of_it or self._takes_more):
+            if self._transport.is_closing():
+                return  # a write has failed: `connection_lost` follows
             self._transport.write(self._backlog.take())
 
     # -- closing --------------------------------------------------------------------------------
@@ -290,6 +292,11 @@ class Connection(asyncio.Protocol):
             self.handler.on_congested(self)
 
     def resume_writing(self) -> None:
+        # Not at once: asyncio calls this while it writes, and if a write that begins in between
+        # fails, it ends the connection twice.
+        self._loop.call_soon(self._go_on_writing)
+
+    def _go_on_writing(self) -> None:
         if self.reason:
             return
         self._drain()
