@@ -11,6 +11,7 @@ import ordercast as oc
 
 ROUNDS = 20
 ORDERS = [
+    ("none", None),
     ("fifo", None),
     ("causal", None),
     ("total", None),

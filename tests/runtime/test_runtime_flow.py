@@ -432,6 +432,41 @@ async def test_a_sender_that_changes_the_group_with_every_message_lets_the_loop_
             assert bystander.turns >= 5
 
 
+@pytest.mark.parametrize("order", ["fifo", "total"])
+async def test_such_a_sender_waits_for_the_others_and_all_of_it_arrives(order: str) -> None:
+    """In every group it waits for the acknowledgements of others, and theirs need the loop, too."""
+    async with (
+        oc.Node("alice", bootstrap=True) as alice,
+        oc.Node("bob", seeds=[alice.address]) as bob,
+        oc.Node("carol", seeds=[alice.address]) as carol,
+    ):
+        nodes, count = (alice, bob, carol), 2000
+        groups = []
+        for number in range(10):
+            group, *_ = [
+                await node.join(f"g{number}", order=order, scope="group") for node in nodes
+            ]
+            groups.append(group)
+        readers = [asyncio.ensure_future(bodies_of(node, count)) for node in nodes]
+        async with Bystander() as bystander:
+            for number in range(count):
+                await groups[number % 10].multicast(b"%d" % number)
+            assert bystander.turns >= 5
+        expected = sorted(b"%d" % number for number in range(count))
+        assert [sorted(bodies) for bodies in await asyncio.gather(*readers)] == [expected] * 3
+
+
+async def bodies_of(node: oc.Node, count: int) -> list[bytes]:
+    """The first so many messages of this node."""
+    bodies: list[bytes] = []
+    async for event in node:
+        if isinstance(event, oc.Message):
+            bodies.append(event.body)
+            if len(bodies) == count:
+                break
+    return bodies
+
+
 async def test_a_sender_that_computes_between_messages_lets_the_loop_turn() -> None:
     async with oc.Node("alice", bootstrap=True) as node:
         group = await node.join("g", order="total")
