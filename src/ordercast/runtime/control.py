@@ -65,8 +65,8 @@ class Refused(Control, frozen=True):
     """You cannot come in as you are."""
 
     reason: str
-    """One of "name", "config", "members", "full", "address", "site"; or, where asking again may
-    help, "joining" (it is not in itself), "changing", "not_primary"."""
+    """One of "name", "incarnation", "config", "members", "full", "address", "site"; or, where
+    asking again may help, "joining" (it is not in itself), "changing", "not_primary"."""
     text: str
 
 
