@@ -14,6 +14,7 @@ from notation import trace
 from ordercast.judge.columns import ARROW_SCHEMA
 from ordercast.judge.figures import ClockSkew, LossyLog
 from ordercast.judge.measured import Measured
+from ordercast.pipeline.measure import whole
 from ordercast.pipeline.measure.deliveries import folded_by_group
 from ordercast.pipeline.measure.together import together
 from ordercast.pipeline.measure.whole import measured
@@ -126,7 +127,7 @@ def test_a_long_trace_is_measured_in_more_partitions_than_usual(
         folds.append(folded_by_group(*arguments))
         return folds[-1]
 
-    monkeypatch.setattr("ordercast.pipeline.measure.whole.folded_by_group", fold)
+    monkeypatch.setattr(whole, "folded_by_group", fold)
     monkeypatch.setattr(sys.modules[together.__module__], "ROWS_EACH", 1)
     assert measured(events) == wanted
     moves = events.where("kind in ('send', 'deliver')").count()
