@@ -111,3 +111,14 @@ def test_too_many_frames_held_back_are_the_senders_fault() -> None:
     assert [fault[:2] for fault in b.faults] == [(2, 1)]
     b.step(2, Receive(1, G, 1, FifoData(1, 0), b"first"))
     assert b.texts(2) == ["first", "m", "m"]
+
+
+def test_a_guest_takes_no_frame_of_another() -> None:
+    """A member that means ill sends one to it, having called it stable."""
+    b = bench(Fifo, 1, 2, 9)
+    for p in (1, 2, 9):
+        b.step(p, View(G, 2, (1, 2), 1, guests=(9,)))
+    guest = b.machines[9]
+    faults = guest.step([Receive(1, G, 1, FifoData(1, 0), b"m")]).faults
+    assert faults == [(1, "frame 1 of process 1 came to a node that is no member")]
+    assert guest.stability[G].unstable() == []  # type: ignore[attr-defined]

@@ -93,6 +93,8 @@ class Stability(PlainState):
         self, machine: Verbs, q: ProcessId, n: int, m: bytes, stamp: tuple[int, ...]
     ) -> None:
         """deliver(m): hand frame n of q to the application, and keep it until it is stable."""
+        if not self.listens and q != self.me:
+            raise PeerError(f"frame {n} of process {q} came to a node that is no member")
         self.kept[q][n] = Kept(q, n, stamp, m)
         if not self.listens:  # our own frame to a group in which we are a guest
             self._sent_as_guest(machine, n)
