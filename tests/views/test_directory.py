@@ -61,3 +61,24 @@ def test_whoever_numbered_a_group_that_is_forgotten_closes_it(order, protocol, m
         assert len(node.rows) == 3 and node.groups.machines.keys() <= node.rows.keys()
         assert node.groups.entries.keys() <= node.rows.keys()
     assert not cluster.faults
+
+
+def test_thousands_of_empty_groups_are_forgotten_without_looking_at_all_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A member wished into thousands of groups and is gone: all nodes forget them in one step."""
+
+    class Looked(dict[int, Row]):
+        times = 0
+
+        def __getitem__(self, g: int) -> Row:
+            self.times += 1
+            return super().__getitem__(g)
+
+    monkeypatch.setattr(module, "MAX_EMPTY", 10)
+    directory, count = Directory(), 1000
+    directory.rows = looked = Looked()
+    for g in range(count):
+        directory.put(row(g))
+    assert len(directory.prune()) == count - 10
+    assert looked.times <= 10 * count
