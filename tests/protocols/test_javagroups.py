@@ -504,6 +504,7 @@ SEQUENCER, MEMBER = 1, 2
     ("at", "src", "header", "reason"),
     [
         (MEMBER, 3, Bcast(1, 1, 1, 0), "speaks as the sequencer"),
+        (MEMBER, SEQUENCER, Bcast(1, MEMBER, 1, 0), "which was not sent yet"),
         (MEMBER, 1, Bcast(1, 9, 1, 0), "not in the view"),
         (MEMBER, 1, Bcast(99, 1, 1, 0), "max_held"),
         (MEMBER, 1, Bcast(0, 1, 1, 5), "called stable"),

@@ -556,6 +556,17 @@ def test_own_frames_delivered_in_the_old_era_are_reported_stable(way: Way) -> No
 # -- peers that break the rules -----------------------------------------------------------------
 
 
+def test_a_number_for_a_frame_that_its_origin_has_not_sent_is_refused_there(way: Way) -> None:
+    """It would be delivered, and be the number of another frame later: its request would wait."""
+    b = bench(way.protocol, 1, 2)
+    number = Order(1, 2, 1, 0) if way.protocol is SequencerBB else Accept(1, 2, 1, 0)
+    b.step(2, Receive(1, G, 1, number, b"m"))
+    assert [fault[2] for fault in b.faults] == [
+        "frame 1 of this process has number 1, and was not sent yet"
+    ]
+    assert b.texts(2) == []
+
+
 def test_only_the_sequencer_may_speak_as_the_sequencer(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3)
     before = machine(b, 2).fingerprint()

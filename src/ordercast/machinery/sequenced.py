@@ -106,6 +106,7 @@ class SequencedProtocol(OrderingProtocol):
         """Put an entry at its number, and deliver what is in turn."""
         if not self.delivers:
             return
+        self.check_sent(entry.origin, entry.n, N)
         queue = self.queue
         R = queue.R
         if N == R + 1:
@@ -175,6 +176,11 @@ class SequencedProtocol(OrderingProtocol):
         its way."""
         self.unanswered.horizon = self.queue.top
         self.start_timer(g, "gap", self.unanswered.fetches.wait)
+
+    def check_sent(self, origin: ProcessId, n: int, N: int) -> None:
+        """Only what was sent is numbered: each process knows it of its own frames."""
+        if origin == self.me and n > self.sent.S:
+            raise PeerError(f"frame {n} of this process has number {N}, and was not sent yet")
 
     def check_sequencer(self, src: ProcessId) -> None:
         """Only one process numbers."""

@@ -301,6 +301,8 @@ class JavaGroupsTotal(OrderingProtocol):
         self.check_sequencer(p)
         if bcast.origin not in self.views[g].senders:
             raise PeerError(f"a frame of process {bcast.origin}, which is not in the view")
+        if bcast.origin == self.me and bcast.n > self.sent.S:
+            raise PeerError(f"frame {bcast.n} of this process, which was not sent yet")
         self.learn_stable(g, bcast.stable)
         if not self.queue.hold(bcast.N, Numbered(bcast.origin, bcast.n, m)):
             self.note("drop", g, bcast.origin, bcast.n, "repeat")

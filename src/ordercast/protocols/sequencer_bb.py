@@ -109,6 +109,7 @@ class SequencerBB(SequencedProtocol):
             return
         self.check_near(order.N)
         origin, n = order.origin, order.n
+        self.check_sent(origin, n, order.N)
         own = origin == self.me
         body = self.sent.pending.get(n) if own else self.apart.bodies.get((origin, n))
         if body is not None:
