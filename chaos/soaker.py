@@ -76,10 +76,17 @@ class Soaker:
 
     async def live(self) -> None:
         """Until standard input ends."""
-        await self._start()
+        ended = asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))
+        starting = asyncio.ensure_future(self._start())
+        await asyncio.wait((ended, starting), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():  # a name that was killed often waits before it is let in
+            starting.cancel()
+            await self.node.aclose()
+            tell("closed")
+            return
         tell("up", self.node.incarnation)
         tasks = [asyncio.ensure_future(part()) for part in (self._read, self._join, self._send)]
-        await asyncio.to_thread(sys.stdin.read)
+        await ended
         tasks[2].cancel()
         await self.node.aclose()
         for task in tasks:

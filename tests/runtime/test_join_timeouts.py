@@ -206,3 +206,17 @@ async def test_a_group_without_members_is_founded_again_before_a_join_gives_up()
             assert isinstance(event, oc.View) and event.members == ("carol",)
             assert event.number > 1  # numbers go on, also over a crash of the last member
             break
+
+
+async def test_a_node_that_is_killed_and_started_again_and_again_hears_why_it_waits() -> None:
+    async with oc.Node("alice", bootstrap=True, heartbeat_ms=1000) as alice:
+        how = {"seeds": [alice.address], "heartbeat_ms": 1000, "rejoin": False}
+        for _ in range(2):
+            bob = oc.Node("bob", **how)
+            await bob.start()
+            bob._presence.fail(oc.GroupClosed("killed"))
+            while len(alice.stats()["node_view"]["members"]) > 1:
+                await asyncio.sleep(0.01)
+        text = await timeout_of(oc.Node("bob", **how, join_timeout=0.5).start())
+    assert "excluded more than once within a minute waits" in text
+    assert "Start this node again later" in text

@@ -20,6 +20,10 @@ from ordercast.views.target import REMEMBERING
 if TYPE_CHECKING:
     from ordercast.runtime.presence import Presence
 
+FLAPPING = (
+    "A name that was excluded more than once within a minute waits before it is let in again: a "
+    "second at first (four heartbeats), longer each time, and at most half a minute."
+)
 START_OR_FIND = "Start one node with bootstrap=True, or give the address of one that runs"
 
 
@@ -112,6 +116,8 @@ def not_in_node_view(presence: Presence, seconds: float) -> JoinTimeout:
     reasons = _about_coordinator(presence, "has not taken this node into the node view")
     what = "the cluster let this node in, but the node view did not come"
     advice = f"Start this node again later; {_ask(presence, reasons)}"
+    if presence.me.incarnation > 2:
+        advice = f"{FLAPPING} {advice}"
     return _timeout(what, reasons, seconds, advice)
 
 
