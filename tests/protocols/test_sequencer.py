@@ -567,19 +567,6 @@ def test_a_number_for_a_frame_that_its_origin_has_not_sent_is_refused_there(way:
     assert b.texts(2) == []
 
 
-def test_a_second_number_for_a_frame_is_refused_at_its_origin(way: Way) -> None:
-    """The first frame that it would take the number from never came back."""
-    b = bench(way.protocol, 1, 2)
-    b.say(2, "a")
-    b.settle()
-    second = Order(2, 2, 1, 0) if way.protocol is SequencerBB else Accept(2, 2, 1, 0)
-    b.step(2, Receive(1, G, 1, second, b"a"))
-    assert [fault[2] for fault in b.faults] == [
-        "frame 1 of this process has number 2, and was delivered before"
-    ]
-    assert b.texts(2) == ["a"]
-
-
 def test_only_the_sequencer_may_speak_as_the_sequencer(way: Way) -> None:
     b = bench(way.protocol, 1, 2, 3)
     before = machine(b, 2).fingerprint()
